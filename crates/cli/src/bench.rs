@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes)]
     cache_size: Vec<u64>,
     /// Let pointers lead to the drive's own addresses beside the workload, in place of the stacks'
-    /// own schedule: every=60s, pressure=8MiB (of the map, at full scale), idle=1s, and hot=3s for
-    /// files to leave.
+    /// own schedule: every=60s, pressure=8MiB (of the map, at full scale), idle=1s, hot=3s for
+    /// files to leave, and unit=metadata-block for the paper's small batches.
     #[arg(long, value_name = "WHEN", value_parser = Schedule::parse)]
     devirtualize: Option<Schedule>,
     /// Shrink the drive, the page cache, the map's cache and the sizes in the job alike.

@@ -13,7 +13,7 @@ use dovetail_ext::{Ext, Options, fsck};
 use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, FileSystem, Ino, NewNode};
+use dovetail_vfs::{Caller, Devirtualize as _, Error, FileSystem, Ino, NewNode};
 
 const BLOCKS: u64 = 8192;
 const BLOCK: usize = 4096;
@@ -21,22 +21,25 @@ const BLOCK: usize = 4096;
 type Fs = Ext<Drive>;
 
 fn drive() -> Drive {
+    Drive::new(config(BLOCKS)).unwrap()
+}
+
+fn config(blocks: u64) -> DriveConfig {
     let geometry = Geometry {
         channels: 2,
         dies_per_channel: 1,
         planes_per_die: 1,
-        blocks_per_plane: 160,
+        blocks_per_plane: (blocks / 64) as u32 + 32,
         pages_per_block: 32,
         page_bytes: 4096,
     };
-    let config = DriveConfig {
+    DriveConfig {
         scheme: mapping::scheme("hash").unwrap(),
         wear_spread: 3,
         remap: Some(RemapConfig { limits: RemapLimits::of(600, 0), store: RemapStore::Log }),
         devirtualize: Some(600),
-        ..DriveConfig::plain(geometry, BLOCKS)
-    };
-    Drive::new(config).unwrap()
+        ..DriveConfig::plain(geometry, blocks)
+    }
 }
 
 fn format(mut drive: Drive) -> Drive {
@@ -214,6 +217,31 @@ fn content_stays_while_wear_is_levelled() {
     let mut fs = mount(fs.unmount().unwrap(), true);
     compare(&mut fs, cold, 1, 5000, "mounted again");
     compare(&mut fs, hot, 61, 800, "mounted again");
+}
+
+#[test]
+fn f2fs_that_remaps_is_refused_with_the_reason() {
+    use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
+    use dovetail_f2fs::{F2fs, Mode, Options};
+    let options = |mode| Options { mode, physical_pointers: true, ..Options::default() };
+    let mut device = Drive::new(config(16_384)).unwrap();
+    mkfs(&mut device, &MkfsOptions::default()).unwrap();
+    let fs = F2fs::mount(device, options(Mode::RmIpu), SimTime::ZERO).unwrap();
+    let said = fs.renames_at_once().unwrap_err().to_string();
+    assert!(
+        said.contains("mode=rm-ipu-adaptive cannot have") && said.contains("map entry"),
+        "{said}"
+    );
+    // nor is a volume mounted so that has such pointers
+    let device = fs.unmount().unwrap();
+    let now = device.idle_from();
+    let mut fs = F2fs::mount(device, options(Mode::Adaptive), now).unwrap();
+    let selection = Selection::all(&mut fs).unwrap();
+    Run::new(&fs, Way::ToDevice, selection).unwrap().finish(&mut fs).unwrap();
+    let device = fs.unmount().unwrap();
+    let now = device.idle_from();
+    let said = F2fs::mount(device, options(Mode::RmIpu), now).unwrap_err().to_string();
+    assert!(said.contains("use mode=adaptive or mode=lfs"), "{said}");
 }
 
 #[test]

@@ -110,6 +110,14 @@ pub enum Incompatible {
         /// The drive below.
         found: DriveSerial,
     },
+    /// A volume or a mount whose pointers cannot lead to the drive's own addresses.
+    #[error("{what} cannot have pointers to the drive's own addresses: {reason}")]
+    BarredFromDeviceAddresses {
+        /// The volume or the mount.
+        what: &'static str,
+        /// Reason for the refusal.
+        reason: &'static str,
+    },
     /// Pointers to places of the device, without what they need.
     #[error("letting pointers lead to the device's own addresses needs {0}: that")]
     DeviceAddresses(&'static str),

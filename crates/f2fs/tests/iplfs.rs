@@ -10,7 +10,7 @@ use dovetail_f2fs::{Error, F2fs, Options, Volume};
 use dovetail_testkit::{RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::kit::VolumeTree;
-use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode};
+use dovetail_vfs::{Caller, Devirtualize as _, Fallocate, FileSystem, Ino, NewNode};
 
 const MIB: u64 = 1 << 20;
 
@@ -20,6 +20,13 @@ fn fresh(bytes: u64) -> MemoryDevice {
 
 fn mount(device: MemoryDevice) -> F2fs<MemoryDevice> {
     F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap()
+}
+
+#[test]
+fn pointers_to_the_drive_s_own_addresses_are_refused_with_the_reason() {
+    let said = mount(fresh(64 * MIB)).renames_at_once().unwrap_err().to_string();
+    assert!(said.starts_with("an IPLFS volume cannot have pointers"), "{said}");
+    assert!(said.contains("its addresses are used once, in order"), "{said}");
 }
 
 fn file(fs: &mut F2fs<MemoryDevice>, name: &str) -> Ino {

@@ -70,12 +70,18 @@ impl<D: Scheduler> F2fs<D> {
 
     fn check_volume_for_device_addresses(&self) -> Result<(), Incompatible> {
         if !self.space.reuses_addresses() {
-            return Err(Incompatible::DeviceAddresses(
-                "F2FS: addresses of IPLFS are never written again",
-            ));
+            return Err(Incompatible::BarredFromDeviceAddresses {
+                what: "an IPLFS volume",
+                reason: "its addresses are used once, in order, and that keeps the drive's map small; addresses of flash pages are used \
+                         again, in any order",
+            });
         }
         if self.remaps() {
-            return Err(Incompatible::DeviceAddresses("mode=adaptive or mode=lfs"));
+            return Err(Incompatible::BarredFromDeviceAddresses {
+                what: "a mount with mode=rm-ipu or mode=rm-ipu-adaptive",
+                reason: "each update that the drive moves would bring back the map entry that such a pointer saves; use mode=adaptive or \
+                         mode=lfs",
+            });
         }
         check_spare_bit(self.superblock.block_count)
     }

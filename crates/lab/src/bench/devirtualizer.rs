@@ -149,6 +149,8 @@ struct Episode {
     end: SimTime,
     /// Of it all, the time of its batches, from their preparation to their end.
     work: SimSpan,
+    /// Sum of the squares of those times, in square seconds.
+    squares: f64,
     report: Report,
     stalled_calls: u64,
     stalled: SimSpan,
@@ -261,6 +263,7 @@ impl Devirtualizer {
                 begin: now,
                 end: now,
                 work: SimSpan::ZERO,
+                squares: 0.0,
                 report: Report::default(),
                 stalled_calls: 0,
                 stalled: SimSpan::ZERO,
@@ -347,7 +350,7 @@ impl Devirtualizer {
             self.stage = Some((Stage::Rename, begun));
             return Ok(None);
         }
-        underway.episode.work += system.machine.now().since(begun);
+        underway.episode.add_time(system.machine.now().since(begun));
         (self.stage, self.in_work) = (None, InWork::default());
         Ok(Some(std::mem::take(&mut self.held)))
     }
@@ -437,6 +440,11 @@ impl Underway {
 }
 
 impl Episode {
+    fn add_time(&mut self, batch: SimSpan) {
+        self.work += batch;
+        self.squares += batch.as_secs_f64().powi(2);
+    }
+
     fn result(&self, start: SimTime) -> DevirtualizeRun {
         DevirtualizeRun {
             cause: self.trigger.name().into(),
@@ -444,6 +452,7 @@ impl Episode {
             end_s: self.end.since(start).as_secs_f64(),
             work: DevirtualizeWork {
                 time_s: self.work.as_secs_f64(),
+                block_wait_s: self.squares / 2.0 / self.work.as_secs_f64().max(f64::MIN_POSITIVE),
                 files: self.report.files,
                 hot_files: self.report.hot_files,
                 content_blocks: self.report.content_blocks,

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct DevirtualizeWork {
     /// Time of its batches, in seconds.
     pub time_s: f64,
+    /// Mean time for which a call waits that comes to a block in work, all moments being alike: the
+    /// rest of that block's batch. In seconds.
+    pub block_wait_s: f64,
     /// Files dealt with.
     pub files: u64,
     /// Files left because they had just changed.
@@ -15,7 +18,7 @@ pub struct DevirtualizeWork {
     pub content_blocks: u64,
     /// Blocks of pointers renamed.
     pub metadata_blocks: u64,
-    /// Calls that had to wait for a batch.
+    /// Calls that came to blocks in work and had to wait.
     pub stalled_calls: u64,
     /// The time they did, in seconds, summed.
     pub stalled_s: f64,
@@ -23,7 +26,9 @@ pub struct DevirtualizeWork {
 
 impl DevirtualizeWork {
     pub(crate) fn add(&mut self, other: &Self) {
+        let waits = self.block_wait_s * self.time_s + other.block_wait_s * other.time_s;
         self.time_s += other.time_s;
+        self.block_wait_s = waits / self.time_s.max(f64::MIN_POSITIVE);
         self.files += other.files;
         self.hot_files += other.hot_files;
         self.content_blocks += other.content_blocks;
