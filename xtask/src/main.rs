@@ -9,6 +9,7 @@ mod kill_loop;
 mod mounts;
 mod mutants;
 mod posix;
+mod record;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -35,7 +36,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 19] = [
+const CHORES: [Chore; 21] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -121,6 +122,16 @@ const CHORES: [Chore; 19] = [
         name: "figures",
         about: "run the papers' figures and renew docs/figures.md: cargo xtask figures [--full] [FIGURE...] (5 minutes; hours with --full, goes on where it was stopped)",
         run: figures::figures,
+    },
+    Chore {
+        name: "record",
+        about: "a program's calls on its files as a file-level trace: cargo xtask record TRACE FOLDER -- COMMAND...",
+        run: record::record,
+    },
+    Chore {
+        name: "record-tpcc",
+        about: "TPC-C on MariaDB while the database grows, recorded: cargo xtask record-tpcc TRACE [--no-doublewrite] (5 minutes)",
+        run: record::tpcc::record_tpcc,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];

@@ -13,7 +13,9 @@ use dovetail_lab::bench::{
 };
 use dovetail_lab::results::Results;
 use dovetail_time::{Ratio, format_bytes};
-use dovetail_workload::file_trace::{FileTrace, FileTraceOptions};
+use dovetail_workload::file_trace::{
+    ClosedLoop, FileTrace, FileTraceError, FileTraceOptions, Pace,
+};
 use dovetail_workload::personality::Personality;
 
 use crate::output::{Outputs, check_writable, is_stdout};
@@ -65,9 +67,20 @@ pub(crate) struct Arguments {
     /// return [default: 1].
     #[arg(long, value_name = "FACTOR")]
     gaps: Option<f64>,
+    /// Of a file-level trace with CPU times: each thread works between its calls for the CPU time
+    /// that was recorded, on a host with so many CPUs.
+    #[arg(long, value_name = "N", conflicts_with = "gaps")]
+    cpus: Option<u32>,
+    /// With --cpus: calls by which a thread may be ahead of the order of the trace [default: 1024].
+    #[arg(long, value_name = "CALLS", requires = "cpus")]
+    lead: Option<u32>,
     /// Of a file-level trace: how often it is made again; 2.5 is two times and a half [default: 1].
     #[arg(long, value_name = "N")]
     loops: Option<f64>,
+    /// Of a file-level trace: the scale at which it is made again as it is; at smaller ones its
+    /// files and the number of its calls are shrunk.
+    #[arg(long, value_name = "RATIO", value_parser = drive::scale)]
+    whole_at: Option<Ratio>,
     /// Fill the volume first: a share of the partition (50%), or bytes at full scale (100GiB).
     #[arg(long, value_name = "AMOUNT", value_parser = Fill::amount)]
     fill: Option<FillAmount>,
@@ -121,12 +134,14 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     if !arguments.job.ends_with(".fio") && FileTrace::is_one(Path::new(&arguments.job)) {
         return file_trace(arguments);
     }
-    if let Some(option) = [("--gaps", arguments.gaps), ("--loops", arguments.loops)]
-        .into_iter()
-        .find(|(_, given)| given.is_some())
-    {
-        let message =
-            format!("{} is for file-level traces, and {} is none", option.0, arguments.job);
+    let options = [
+        ("--gaps", arguments.gaps.is_some()),
+        ("--cpus", arguments.cpus.is_some()),
+        ("--loops", arguments.loops.is_some()),
+        ("--whole-at", arguments.whole_at.is_some()),
+    ];
+    if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
+        let message = format!("{option} is for file-level traces, and {} is none", arguments.job);
         return Err(Failure::Usage(message));
     }
     load_source(&arguments.job, &arguments.variables)
@@ -143,7 +158,7 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
         let trace = Arc::new(FileTrace::open(Path::new(job)).map_err(Failure::failed)?);
         return Ok(Source::FileTrace(FileTraceSource {
             trace,
-            gaps: 1.0,
+            pace: Pace::Gaps(1.0),
             loops: 1.0,
             whole_at: Ratio::ONE,
         }));
@@ -160,16 +175,28 @@ fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
             format!("{} is a file-level trace and has no variable '{name}'", arguments.job);
         return Err(Failure::Usage(message));
     }
-    let (gaps, loops) = (arguments.gaps.unwrap_or(1.0), arguments.loops.unwrap_or(1.0));
-    let options = FileTraceOptions { gaps, loops, ..FileTraceOptions::default() };
-    options.check().map_err(|error| Failure::Usage(format!("--{error}")))?;
+    let (pace, loops) = (pace(arguments), arguments.loops.unwrap_or(1.0));
     let trace = FileTrace::open(Path::new(&arguments.job)).map_err(Failure::failed)?;
+    let options = FileTraceOptions { pace, loops, ..FileTraceOptions::default() };
+    options.check(&trace).map_err(|error| match error {
+        FileTraceError::Option { .. } => Failure::Usage(format!("--{error}")),
+        _ => Failure::failed(error),
+    })?;
     Ok(Source::FileTrace(FileTraceSource {
         trace: Arc::new(trace),
-        gaps,
+        pace,
         loops,
-        whole_at: Ratio::ONE,
+        whole_at: arguments.whole_at.unwrap_or(Ratio::ONE),
     }))
+}
+
+fn pace(arguments: &Arguments) -> Pace {
+    match arguments.cpus {
+        None => Pace::Gaps(arguments.gaps.unwrap_or(1.0)),
+        Some(cpus) => {
+            Pace::Closed(ClosedLoop { cpus, lead: arguments.lead.unwrap_or(ClosedLoop::LEAD) })
+        }
+    }
 }
 
 /// `NAME=VALUE`.

@@ -112,6 +112,22 @@ pub(crate) fn fs_waf(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
     blocks * BLOCK as f64 / written(run, from, to).max(1.0)
 }
 
+/// The drive's write amplification between two such points.
+pub(crate) fn device_waf(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
+    let (from, to) = (Point::of(run, from_bytes), Point::of(run, to_bytes));
+    let series = &run.series;
+    let begins = std::iter::once(0.0).chain(series.time_s.iter().copied());
+    let spans = series.time_s.iter().zip(begins).map(|(end, begin)| end - begin);
+    let rates = series.drive_write_mb_per_s.iter();
+    let asked: Vec<u64> =
+        rates.zip(spans).map(|(mb_per_s, s)| (mb_per_s * s * 1e6) as u64).collect();
+    let wafs = series.device_waf.iter().map(|waf| waf.unwrap_or(0.0));
+    let programmed: Vec<u64> =
+        asked.iter().zip(wafs).map(|(bytes, waf)| (*bytes as f64 * waf) as u64).collect();
+    let between = |column: &[u64]| to.sum(column) - from.sum(column);
+    between(&programmed) / between(&asked).max(1.0)
+}
+
 /// A figure in each of `parts` equal parts of the first `bytes` written.
 pub(crate) fn parts(
     run: &RunResult,
@@ -142,6 +158,9 @@ mod tests {
         run.series.written.insert("node".into(), vec![0, 0, 250, 250]);
         assert_eq!(parts(&run, 4e6, 2, bandwidth), [1.0, 1.0 / 3.0]);
         assert!((fs_waf(&run, 2e6, 4e6) - 2.048).abs() < 1e-9);
+        run.series.drive_write_mb_per_s = vec![2.0, 2.0, 1.0, 1.0];
+        run.series.device_waf = vec![Some(1.0), Some(2.0), None, Some(3.0)];
+        assert_eq!(parts(&run, 4e6, 2, device_waf), [1.5, 2.0]);
         assert_eq!(span(&[2.0, 1.0, 3.0]), (1.0, 3.0));
     }
 

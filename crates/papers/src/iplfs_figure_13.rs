@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_lab::bench::{BenchError, FileTraceSource, Fill, FillAmount, FillWith, Source};
 use dovetail_lab::results::RunResult;
-use dovetail_workload::file_trace::FileTrace;
+use dovetail_workload::file_trace::{FileTrace, Pace};
 
 use super::iplfs::on_partition;
 use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, within};
@@ -40,7 +40,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let trace = Arc::new(trace);
     let at = |gaps: f64| {
         let trace = Arc::clone(&trace);
-        let source = Source::FileTrace(FileTraceSource { trace, gaps, loops: LOOPS, whole_at });
+        let pace = Pace::Gaps(gaps);
+        let source = Source::FileTrace(FileTraceSource { trace, pace, loops: LOOPS, whole_at });
         let fill = Some(Fill { amount: FillAmount::Share(FILL), with: FillWith::Impressions });
         let stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "18GiB")?;
         let plan = Plan { source: &source, fill, stacks, final_sync: false };

@@ -6,68 +6,108 @@ use std::sync::Arc;
 use dovetail_lab::bench::{BenchError, FileTraceSource, Source};
 use dovetail_lab::results::{Results, RunResult};
 use dovetail_time::Ratio;
-use dovetail_workload::file_trace::FileTrace;
+use dovetail_workload::file_trace::{ClosedLoop, FileTrace, Pace};
 
+use super::curve::{device_waf, parts, span};
 use super::{
     Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks, within,
 };
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rmipu-figure-4",
-    title: "TPC-C: throughput, write amplification of file system and drive, and mean write",
+    title: "TPC-C on a database that grows: throughput, write amplification of file system and drive, and mean write",
     source: "Lee et al., When F2FS Meets Address Remapping, HotStorage'22: figure 4 and section 4.3",
-    setup: "The paper ran MySQL 5.7 with 200 warehouses and 16 clients on the emulated drive of 32 GiB, 60 to 70 % full. Ours is a recorded \
-            trace of MariaDB's calls on its files, 4 warehouses and 16 clients (examples/), made again as fast as the stack allows, on the \
-            same drive shrunk to 1/32, of which its files fill 63 %. A database that grows, and clients that wait for each other, are not in it. \
-            The figure's bars have no numbers in the text: what the text says is compared. Where ours differs: as fast as the stack allows, \
-            the trace is bound by how many pages the drive programs, where a request's cost does not matter; 54 % of its bytes go to the \
-            doublewrite buffer, which dies in the order in which it was written, and 56 % of the flash holds data: the drive moves little.",
+    setup: "The paper ran MySQL 5.7 with 200 warehouses and 16 clients on the emulated drive of 32 GiB, 60 to 70 % full at first, until the database \
+            had filled it up. Ours are two recordings of MariaDB's calls on its files, with InnoDB's doublewrite buffer, which is the default, and without it; the \
+            paper does not say which. 16 clients make 24,000 transactions while the database grows from five warehouses to seven (examples/), on the same drive \
+            shrunk to 1/32: from 67 % of it to 88 %. F2FS holds no more of so small a volume. The paper's database grows by its orders alone; ours grows faster, by warehouses that \
+            another session adds, so that the recording can be small. Threads are closed loops: each works for the CPU time that was recorded between its calls, on a host with 4 CPUs \
+            (assumed). The figure's bars have no numbers in the text: what the text says is compared. Its amplification is 'up to' a figure, ours that of the \
+            worst tenth of the volume written.",
     reduced: 32,
     run,
     sensitivity: None,
 };
 
-const TRACE: &[u8] = include_bytes!("../../../examples/mariadb-tpcc.file.tsv.zst");
-/// Transactions in the trace.
-const TRANSACTIONS: f64 = 10_230.0;
-/// Passes over the trace, each of which writes 2.35 GB.
-const REDUCED_LOOPS: f64 = 6.0;
-const FULL_LOOPS: f64 = 40.0;
-
-fn source(setting: &Setting<'_>) -> Result<(Source, f64, Ratio), BenchError> {
-    let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
-    let trace = FileTrace::read("mariadb-tpcc.file.tsv.zst", Cursor::new(TRACE))
-        .map_err(|error| failed(&error))?;
-    let whole_at: Ratio = "1/32".parse().map_err(|error| failed(&error))?;
-    let is_full = setting.scale.value() > whole_at.value();
-    let (loops, scale) =
-        if is_full { (FULL_LOOPS, whole_at) } else { (REDUCED_LOOPS, setting.scale) };
-    let source = FileTraceSource { trace: Arc::new(trace), gaps: 0.0, loops, whole_at };
-    Ok((Source::FileTrace(source), loops * scale.value() / whole_at.value(), scale))
+/// A recording of the benchmark; examples/README.md says how it was made.
+struct Recording {
+    /// Behind the name of its rows and runs.
+    suffix: &'static str,
+    name: &'static str,
+    bytes: &'static [u8],
 }
 
+const RECORDINGS: [Recording; 2] = [
+    Recording {
+        suffix: "",
+        name: "mariadb-tpcc.file.tsv.zst",
+        bytes: include_bytes!("../../../examples/mariadb-tpcc.file.tsv.zst"),
+    },
+    Recording {
+        suffix: ", no doublewrite",
+        name: "mariadb-tpcc-no-doublewrite.file.tsv.zst",
+        bytes: include_bytes!("../../../examples/mariadb-tpcc-no-doublewrite.file.tsv.zst"),
+    },
+];
+/// Transactions in a recording.
+const TRANSACTIONS: f64 = 24_000.0;
+/// Assumed: the paper's host has an i7, its guest may have any part of it.
+const CPUS: u32 = 4;
+/// Share of a recording that is made again: at its end the database takes 88 % of the drive, and
+/// F2FS, whose spare segments do not shrink with the drive, holds little more.
+const SHARE: f64 = 0.95;
+/// Parts of a run by the volume written, of which the one with the most amplification counts.
+const PARTS: u32 = 10;
+
+const STACKS: [&str; 4] = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
+
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let (source, passes, scale) = source(setting)?;
-    let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
+    let whole_at: Ratio = "1/32".parse().map_err(|error| failed(&error))?;
+    let scale = if setting.scale.value() > whole_at.value() { whole_at } else { setting.scale };
+    let setting = Setting { scale, ..*setting };
+    let [with, without] = &RECORDINGS;
+    let mut reproduction = replay(with, &setting, whole_at)?;
+    let without = replay(without, &setting, whole_at)?;
+    reproduction.comparisons.extend(without.comparisons);
+    reproduction.results.runs.extend(without.results.runs);
+    Ok(reproduction)
+}
+
+/// A recording on all stacks.
+fn replay(
+    recording: &Recording,
+    setting: &Setting<'_>,
+    whole_at: Ratio,
+) -> Result<Reproduction, BenchError> {
     let plan = Plan {
-        source: &source,
+        source: &source(recording, whole_at)?,
         fill: None,
-        stacks: stacks(&names, "femu-32g")?,
+        stacks: stacks(&STACKS, "femu-32g")?,
         final_sync: false,
     };
-    let results = Setting { scale, ..*setting }.perform(&plan)?;
-    let mut comparisons = throughput(&results, passes)?;
+    let mut results = setting.perform(&plan)?;
+    let transactions = TRANSACTIONS * SHARE * setting.scale.value() / whole_at.value();
+    let mut comparisons = throughput(&results, transactions)?;
     comparisons.extend(amplification(&results)?);
+    comparisons.iter_mut().for_each(|row| row.what += recording.suffix);
+    results.runs.iter_mut().for_each(|run| run.label += recording.suffix);
     Ok(Reproduction { comparisons, results })
 }
 
+fn failed(error: &dyn std::error::Error) -> BenchError {
+    BenchError::Workload(error.to_string())
+}
+
+fn source(recording: &Recording, whole_at: Ratio) -> Result<Source, BenchError> {
+    let trace = FileTrace::read(recording.name, Cursor::new(recording.bytes));
+    let trace = Arc::new(trace.map_err(|error| failed(&error))?);
+    let pace = Pace::Closed(ClosedLoop { cpus: CPUS, lead: ClosedLoop::LEAD });
+    Ok(Source::FileTrace(FileTraceSource { trace, pace, loops: SHARE, whole_at }))
+}
+
 fn runs(results: &Results) -> Result<[&RunResult; 4], BenchError> {
-    Ok([
-        of(results, "f2fs")?,
-        of(results, "f2fs-lfs")?,
-        of(results, "ext4")?,
-        of(results, "rm-ipu")?,
-    ])
+    let [f2fs, lfs, ext4, rm_ipu] = STACKS;
+    Ok([of(results, f2fs)?, of(results, lfs)?, of(results, ext4)?, of(results, rm_ipu)?])
 }
 
 /// A figure of RM-IPU's, and those of the others.
@@ -82,10 +122,10 @@ fn beside(
     )
 }
 
-fn throughput(results: &Results, passes: f64) -> Result<Vec<Comparison>, BenchError> {
+fn throughput(results: &Results, transactions: f64) -> Result<Vec<Comparison>, BenchError> {
     let all = runs(results)?;
     let [f2fs, lfs, ext4, rm_ipu] = all;
-    let rate = |run: &RunResult| passes * TRANSACTIONS / run.totals.elapsed_s;
+    let rate = |run: &RunResult| transactions / run.totals.elapsed_s;
     let others = [f2fs, lfs, ext4].map(rate);
     let ratio = rate(rm_ipu) / rate(ext4);
     let kib = |run: &RunResult| run.requests.by_kind.write.mean_kib;
@@ -112,6 +152,12 @@ fn throughput(results: &Results, passes: f64) -> Result<Vec<Comparison>, BenchEr
     ])
 }
 
+/// The drive's amplification in the part of the run in which it is greatest.
+fn greatest_waf(run: &RunResult) -> f64 {
+    let written = run.series.written_bytes.last().map_or(0.0, |bytes| *bytes as f64);
+    span(&parts(run, written, PARTS, device_waf)).1
+}
+
 fn amplification(results: &Results) -> Result<Vec<Comparison>, BenchError> {
     let all = runs(results)?;
     let [f2fs, lfs, ext4, rm_ipu] = all;
@@ -124,14 +170,18 @@ fn amplification(results: &Results) -> Result<Vec<Comparison>, BenchError> {
             beside(fs, all),
             fs(rm_ipu) < fs(f2fs) && fs(rm_ipu) < fs(lfs),
         ),
-        within("drive's WAF of ext4", "", 2.5, device(ext4), 1.25),
-        within("drive's WAF of RM-IPU", "", 2.4, device(rm_ipu), 1.25),
+        within("drive's WAF of ext4, at most", "", 2.5, greatest_waf(ext4), 1.25),
+        within("drive's WAF of RM-IPU, at most", "", 2.4, greatest_waf(rm_ipu), 1.25),
         Comparison {
-            what: "drive's WAF of RM-IPU (F2FS, F2FS-L, ext4)".into(),
+            what: "drive's WAF of RM-IPU, at most (F2FS, F2FS-L, ext4)".into(),
             paper: "close to ext4's".into(),
-            ours: beside(device, all),
+            ours: beside(greatest_waf, all),
             rule: "within 15 % of ext4's".into(),
-            agrees: (device(rm_ipu) / device(ext4) - 1.0).abs() <= 0.15,
+            agrees: (greatest_waf(rm_ipu) / greatest_waf(ext4) - 1.0).abs() <= 0.15,
         },
+        Comparison::shown(
+            "drive's WAF of RM-IPU as a whole (F2FS, F2FS-L, ext4)",
+            beside(device, all),
+        ),
     ])
 }

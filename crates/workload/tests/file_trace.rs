@@ -9,7 +9,9 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use dovetail_time::SimTime;
-use dovetail_workload::file_trace::{FileTrace, FileTraceOptions, FileTraceWorkload};
+use dovetail_workload::file_trace::{
+    ClosedLoop, FileTrace, FileTraceOptions, FileTraceWorkload, Pace,
+};
 use dovetail_workload::{Call, FileId, ThreadId};
 
 fn sample() -> PathBuf {
@@ -62,7 +64,8 @@ fn of_thread(report: &driver::Report, thread: usize) -> Vec<driver::Ended> {
 #[test]
 fn each_thread_makes_its_calls_in_their_order() {
     for gaps in [0.0, 1.0] {
-        let report = run_sample(&FileTraceOptions { gaps, ..FileTraceOptions::default() });
+        let report =
+            run_sample(&FileTraceOptions { pace: Pace::Gaps(gaps), ..FileTraceOptions::default() });
         assert!(!report.cut_off && report.created == 0, "all files are there before");
         let threads = columns();
         assert_eq!(threads.iter().map(Vec::len).sum::<usize>(), 2000);
@@ -77,7 +80,10 @@ fn each_thread_makes_its_calls_in_their_order() {
 #[test]
 fn gaps_between_calls_are_kept_and_scaled() {
     for factor in [0.0, 0.5, 1.0] {
-        let report = run_sample(&FileTraceOptions { gaps: factor, ..FileTraceOptions::default() });
+        let report = run_sample(&FileTraceOptions {
+            pace: Pace::Gaps(factor),
+            ..FileTraceOptions::default()
+        });
         for (thread, recorded) in columns().iter().enumerate() {
             let us = |text: &str| text.parse::<u64>().unwrap();
             let mut recorded_end = 0;
@@ -99,7 +105,7 @@ fn gaps_between_calls_are_kept_and_scaled() {
 
 #[test]
 fn a_pass_begins_when_all_threads_have_ended_the_last_one() {
-    let options = FileTraceOptions { gaps: 0.0, loops: 2.25, scale: 1.0 };
+    let options = FileTraceOptions { pace: Pace::Gaps(0.0), loops: 2.25, scale: 1.0 };
     let report = run_sample(&options);
     let threads = columns();
     let made: usize = (0..threads.len()).map(|thread| of_thread(&report, thread).len()).sum();
@@ -190,11 +196,93 @@ fn appends_go_behind_the_end() {
 }
 
 #[test]
+fn a_file_begins_at_its_first_size_and_grows() {
+    let text = "F\t0\t40960\ta\t4096\n0\t0\tw\t0\t36864\t4096\t1\n";
+    let trace = FileTrace::read("t.tsv", Cursor::new(text)).unwrap();
+    for (scale, begins, reaches) in [(1.0, 4096, 40960), (0.5, 4096, 20480)] {
+        let report = run(&trace, &FileTraceOptions { scale, ..FileTraceOptions::default() });
+        let prepared = report.prepared.iter().map(|call| match call {
+            Call::Write { len, .. } => *len,
+            _ => 0,
+        });
+        assert_eq!(prepared.sum::<u64>(), begins);
+        assert_eq!(report.files[&FileId(0)], reaches);
+    }
+}
+
+/// Two threads that each compute for a millisecond before each of their reads.
+fn computing() -> FileTrace {
+    let mut text = String::from("F\t0\t4096\ta\n");
+    for call in 0..40 {
+        text += &format!("{call}\t{}\tr\t0\t0\t512\t1\t1000\n", call % 2);
+    }
+    FileTrace::read("t.tsv", Cursor::new(text)).unwrap()
+}
+
+fn closed(cpus: u32, lead: u32) -> FileTraceOptions {
+    let pace = Pace::Closed(ClosedLoop { cpus, lead });
+    FileTraceOptions { pace, ..FileTraceOptions::default() }
+}
+
+#[test]
+fn threads_share_the_cpus_of_their_host() {
+    let trace = computing();
+    let begins = |cpus: u32, thread: usize| -> Vec<u64> {
+        let report = run(&trace, &closed(cpus, 1024));
+        of_thread(&report, thread).iter().map(|ended| ended.outcome.begin.as_ns()).collect()
+    };
+    let steps = |begins: &[u64]| -> Vec<u64> {
+        begins[1..].windows(2).map(|pair| pair[1] - pair[0]).collect()
+    };
+    let call_ns = 100_000;
+    assert_eq!(begins(2, 0)[0], begins(2, 1)[0]);
+    assert!(steps(&begins(2, 0)).iter().all(|step| *step == 1_000_000 + call_ns));
+    assert!(steps(&begins(1, 0)).iter().all(|step| *step == 2_000_000), "one CPU has 2 ms of work");
+}
+
+#[test]
+fn no_thread_runs_far_ahead_of_the_order_of_the_trace() {
+    let mut text = String::from("F\t0\t4096\ta\n");
+    for call in 0..200 {
+        // one thread computes, the other could make all its calls at once
+        let (thread, cpu_us) = (call % 2, call % 2 * 500);
+        text += &format!("{call}\t{thread}\tr\t0\t0\t512\t1\t{cpu_us}\n");
+    }
+    let trace = FileTrace::read("t.tsv", Cursor::new(text)).unwrap();
+    for lead in [1, 7, 64] {
+        let report = run(&trace, &closed(1, lead));
+        let (ahead, behind) = (of_thread(&report, 0), of_thread(&report, 1));
+        assert_eq!((ahead.len(), behind.len()), (100, 100));
+        for (place, ended) in ahead.iter().enumerate() {
+            let number = 2 * place as u32;
+            let Some(before) = number.checked_sub(lead) else { continue };
+            // of the other thread, the last call that stands `lead` lines or more above
+            let Some(last) = before.checked_sub(1).map(|before| before / 2) else { continue };
+            let last = &behind[last as usize];
+            assert!(ended.outcome.begin >= last.outcome.end, "call {number}, lead {lead}");
+        }
+    }
+}
+
+#[test]
+fn a_closed_loop_needs_cpu_times() {
+    let trace = FileTrace::open(&sample()).unwrap();
+    let error = FileTraceWorkload::new(&trace, &closed(4, 1024)).unwrap_err().to_string();
+    assert!(error.contains("has no CPU times"), "{error}");
+    for (cpus, lead, expected) in
+        [(0, 1, "cpus is 0: give 1 to 1024"), (1, 0, "lead is 0: give at least 1")]
+    {
+        let error = FileTraceWorkload::new(&computing(), &closed(cpus, lead)).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
 fn options_out_of_range_are_refused() {
     let trace = FileTrace::open(&sample()).unwrap();
     let default = FileTraceOptions::default();
     for (options, expected) in [
-        (FileTraceOptions { gaps: -1.0, ..default }, "gaps is -1: give 0 to 1000"),
+        (FileTraceOptions { pace: Pace::Gaps(-1.0), ..default }, "gaps is -1: give 0 to 1000"),
         (
             FileTraceOptions { loops: f64::NAN, ..default },
             "loops is NaN: give more than 0, at most 1000000",
@@ -233,7 +321,7 @@ fn full_traces_have_their_counts() {
         ("mariadb-ycsb-a", 56, [46_344, 28_728, 7_129, 0]),
     ] {
         let trace = FileTrace::open(&traces.join(format!("{name}.file.tsv.zst"))).unwrap();
-        let options = FileTraceOptions { gaps: 0.0, ..FileTraceOptions::default() };
+        let options = FileTraceOptions { pace: Pace::Gaps(0.0), ..FileTraceOptions::default() };
         let report = run(&trace, &options);
         let count =
             |kind: fn(&Call) -> bool| report.calls.iter().filter(|ended| kind(&ended.call)).count();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dovetail_time::Ratio;
 use dovetail_workload::Workload;
-use dovetail_workload::file_trace::{FileTrace, FileTraceOptions, FileTraceWorkload};
+use dovetail_workload::file_trace::{FileTrace, FileTraceOptions, FileTraceWorkload, Pace};
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 
@@ -26,8 +26,8 @@ pub enum Source {
 pub struct FileTraceSource {
     /// The trace.
     pub trace: Arc<FileTrace>,
-    /// As [`FileTraceOptions::gaps`].
-    pub gaps: f64,
+    /// As [`FileTraceOptions::pace`].
+    pub pace: Pace,
     /// As [`FileTraceOptions::loops`].
     pub loops: f64,
     /// The scale at which the trace is made again as it is; at smaller ones it is shrunk.
@@ -77,9 +77,9 @@ impl Source {
                     PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?,
                 ))
             }
-            Self::FileTrace(FileTraceSource { trace, gaps, loops, whole_at }) => {
+            Self::FileTrace(FileTraceSource { trace, pace, loops, whole_at }) => {
                 let scale = (scale.value() / whole_at.value()).min(1.0);
-                let options = FileTraceOptions { gaps: *gaps, loops: *loops, scale };
+                let options = FileTraceOptions { pace: *pace, loops: *loops, scale };
                 let workload = FileTraceWorkload::new(trace, &options);
                 Ok(Box::new(workload.map_err(|error| failed(&error))?))
             }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use dovetail_time::SimSpan;
 
 use super::error::FileTraceError;
-use super::line::{Line, LoggedCall, LoggedOp, parse};
+use super::line::{Line, LoggedCall, LoggedFile, LoggedOp, parse};
 use super::recorded::{FileTrace, RecordedCall, RecordedFile};
 use crate::call::{Call, FileId};
 use crate::trace::{Bad, Lines, TraceError};
@@ -82,12 +82,12 @@ impl Builder {
 
     fn add(&mut self, line: Line<'_>) -> Result<(), Bad> {
         match line {
-            Line::File { id, bytes, name } => self.file(id, bytes, name),
+            Line::File(file) => self.file(file),
             Line::Call(call) => self.call(call),
         }
     }
 
-    fn file(&mut self, id: u64, bytes: u64, name: &str) -> Result<(), Bad> {
+    fn file(&mut self, LoggedFile { id, bytes, name, begin }: LoggedFile<'_>) -> Result<(), Bad> {
         let new = FileId(self.files.len() as u32);
         if self.ids.insert(id, new).is_some() {
             return Err(Bad::new("a number that no other file has", &id.to_string()));
@@ -95,7 +95,8 @@ impl Builder {
         if !self.names.insert(name.into()) {
             return Err(Bad::new("a name that no other file has", name));
         }
-        self.files.push(RecordedFile { path: name.into(), bytes });
+        let begin = begin.unwrap_or(bytes);
+        self.files.push(RecordedFile { path: name.into(), begin, bytes });
         Ok(())
     }
 
@@ -116,7 +117,8 @@ impl Builder {
         let thread = &mut self.threads[thread];
         let gap = SimSpan::from_us(logged.start_us.saturating_sub(thread.end_us));
         thread.end_us = thread.end_us.max(logged.start_us) + logged.duration_us;
-        thread.calls.push(RecordedCall { number: self.calls, gap, call });
+        let cpu = logged.cpu_us.map(SimSpan::from_us);
+        thread.calls.push(RecordedCall { number: self.calls, gap, cpu, call });
         self.calls += 1;
         Ok(())
     }

@@ -26,6 +26,12 @@ pub enum FileTraceError {
         /// The trace.
         file: String,
     },
+    /// There is a call without the CPU time before it.
+    #[error("{file} has no CPU times, the last column of a call: record it anew, or give gaps")]
+    NoCpuTimes {
+        /// The trace.
+        file: String,
+    },
     /// An option out of its range.
     #[error("{option} is {value}: give {allowed}")]
     Option {

@@ -1,21 +1,31 @@
-//! One line of a file-level trace: `F ID BYTES NAME`, or
-//! `START THREAD OP FILE OFFSET BYTES DURATION`, with tabs between.
+//! One line of a file-level trace: `F ID BYTES NAME [BEGIN]`, or
+//! `START THREAD OP FILE OFFSET BYTES DURATION [CPU]`, with tabs between.
 
 use crate::trace::{Bad, number};
 
-const CALL: &str =
-    "'START THREAD OP FILE OFFSET BYTES DURATION' with tabs between, or 'F ID BYTES NAME'";
+const CALL: &str = "'START THREAD OP FILE OFFSET BYTES DURATION [CPU]' with tabs between, or 'F ID BYTES NAME [BEGIN]'";
 /// Bytes of a file, and how far a call may reach: 1 PiB. Assumed; beyond any file system's limit
 /// here.
 const BYTES_MAX: u64 = 1 << 50;
-/// A start or a duration: a thousand days.
+/// A start, a duration or a CPU time: a thousand days.
 const MICROSECONDS_MAX: u64 = 1000 * 86_400 * 1_000_000;
 
 /// Content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    File { id: u64, bytes: u64, name: &'a str },
+    File(LoggedFile<'a>),
     Call(LoggedCall),
+}
+
+/// A file as it stands in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoggedFile<'a> {
+    pub(super) id: u64,
+    /// The size that it reached.
+    pub(super) bytes: u64,
+    pub(super) name: &'a str,
+    /// The size with which it began; absent if it did not grow.
+    pub(super) begin: Option<u64>,
 }
 
 /// A call as it stands in the trace.
@@ -29,6 +39,8 @@ pub(super) struct LoggedCall {
     pub(super) offset: Option<u64>,
     pub(super) bytes: u64,
     pub(super) duration_us: u64,
+    /// CPU time of the thread since its last call.
+    pub(super) cpu_us: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +72,9 @@ pub(super) fn parse(line: &str) -> Result<Option<Line<'_>>, Bad> {
     }
     let columns: Vec<&str> = line.split('\t').collect();
     match columns[..] {
-        ["F", id, bytes, name] => file(id, bytes, name).map(Some),
-        [start, thread, op, file, offset, bytes, duration] => {
+        ["F", id, bytes, name] => file(id, bytes, name, None).map(Some),
+        ["F", id, bytes, name, begin] => file(id, bytes, name, Some(begin)).map(Some),
+        [start, thread, op, file, offset, bytes, duration, ref cpu @ ..] if cpu.len() <= 1 => {
             let call = LoggedCall {
                 start_us: at_most(start, MICROSECONDS_MAX, "a start in microseconds")?,
                 thread: number(thread, "a thread's number")?,
@@ -70,6 +83,7 @@ pub(super) fn parse(line: &str) -> Result<Option<Line<'_>>, Bad> {
                 offset: self::offset(offset)?,
                 bytes: at_most(bytes, BYTES_MAX, "a number of bytes")?,
                 duration_us: at_most(duration, MICROSECONDS_MAX, "a duration in microseconds")?,
+                cpu_us: cpu.first().map(|cpu| cpu_time(cpu)).transpose()?,
             };
             checked(call)
                 .map(Line::Call)
@@ -80,13 +94,19 @@ pub(super) fn parse(line: &str) -> Result<Option<Line<'_>>, Bad> {
     }
 }
 
-fn file<'a>(id: &str, bytes: &str, name: &'a str) -> Result<Line<'a>, Bad> {
+fn cpu_time(text: &str) -> Result<u64, Bad> {
+    at_most(text, MICROSECONDS_MAX, "a CPU time in microseconds")
+}
+
+fn file<'a>(id: &str, bytes: &str, name: &'a str, begin: Option<&str>) -> Result<Line<'a>, Bad> {
     let is_path = name.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
     if !is_path || name.contains('\0') {
         return Err(Bad::new("a path below the root of the file system, without . and ..", name));
     }
     let id = number(id, "a file's number")?;
-    Ok(Line::File { id, bytes: at_most(bytes, BYTES_MAX, "a number of bytes")?, name })
+    let bytes = at_most(bytes, BYTES_MAX, "a number of bytes")?;
+    let begin = begin.map(|begin| at_most(begin, bytes, "at most the size that the file reached"));
+    Ok(Line::File(LoggedFile { id, bytes, name, begin: begin.transpose()? }))
 }
 
 fn offset(text: &str) -> Result<Option<u64>, Bad> {
@@ -116,8 +136,10 @@ mod tests {
 
     #[test]
     fn a_line_is_a_file_or_a_call() {
-        let file = Line::File { id: 3, bytes: 4096, name: "test/a b.ibd" };
-        assert_eq!(parse("F\t3\t4096\ttest/a b.ibd").unwrap(), Some(file));
+        let file = LoggedFile { id: 3, bytes: 4096, name: "test/a b.ibd", begin: None };
+        assert_eq!(parse("F\t3\t4096\ttest/a b.ibd").unwrap(), Some(Line::File(file)));
+        let grown = LoggedFile { begin: Some(100), ..file };
+        assert_eq!(parse("F\t3\t4096\ttest/a b.ibd\t100").unwrap(), Some(Line::File(grown)));
         let call = LoggedCall {
             start_us: 10,
             thread: 2,
@@ -126,8 +148,11 @@ mod tests {
             offset: None,
             bytes: 512,
             duration_us: 7,
+            cpu_us: None,
         };
         assert_eq!(parse("10\t2\tw\t3\t-1\t512\t7").unwrap(), Some(Line::Call(call)));
+        let with_cpu = LoggedCall { cpu_us: Some(5), ..call };
+        assert_eq!(parse("10\t2\tw\t3\t-1\t512\t7\t5").unwrap(), Some(Line::Call(with_cpu)));
         assert_eq!(parse("# a comment").unwrap(), None);
         assert_eq!(parse(" ").unwrap(), None);
     }
@@ -148,6 +173,7 @@ mod tests {
                 "1\t2\tw\t0\t0\t2251799813685248\t1",
                 "expected a number of bytes, found '2251799813685248'",
             ),
+            ("F\t1\t2\ta\t3", "expected at most the size that the file reached, found '3'"),
             (
                 "F\t1\t2\t../a",
                 "expected a path below the root of the file system, without . and .., found '../a'",
@@ -164,6 +190,6 @@ mod tests {
             assert_eq!(parse(line).unwrap_err().to_string(), message);
         }
         assert!(parse("1 2 w 0 0 1 1").is_err(), "spaces");
-        assert!(parse("1\t2\tw\t0\t0\t1\t1\t1").is_err(), "a column too many");
+        assert!(parse("1\t2\tw\t0\t0\t1\t1\t1\t1").is_err(), "a column too many");
     }
 }

@@ -15,6 +15,8 @@ use crate::trace::Lines;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecordedFile {
     pub(super) path: String,
+    /// The size with which it began.
+    pub(super) begin: u64,
     /// The size that it reached.
     pub(super) bytes: u64,
 }
@@ -26,6 +28,8 @@ pub(super) struct RecordedCall {
     pub(super) number: u64,
     /// Between the end of the thread's call before, or the start of the trace, and its start.
     pub(super) gap: SimSpan,
+    /// CPU time that the thread spent there; absent in a trace without.
+    pub(super) cpu: Option<SimSpan>,
     pub(super) call: Call,
 }
 
@@ -46,7 +50,7 @@ impl FileTrace {
         while let Ok(Some(line)) = lines.next_line() {
             match parse(line) {
                 Ok(None) => {}
-                first => return matches!(first, Ok(Some(Line::File { .. }))),
+                first => return matches!(first, Ok(Some(Line::File(_)))),
             }
         }
         false
@@ -89,7 +93,12 @@ impl FileTrace {
         self.calls
     }
 
-    /// Bytes of its files together.
+    /// Returns whether each call has the CPU time that its thread spent before it.
+    pub fn has_cpu_times(&self) -> bool {
+        self.threads.iter().flatten().all(|call| call.cpu.is_some())
+    }
+
+    /// Bytes of its files together, at the sizes that they reached.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }

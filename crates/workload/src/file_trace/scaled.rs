@@ -8,7 +8,10 @@ const BLOCK: u64 = 4096;
 /// The sizes of a trace's files at a scale. A smaller file folds the calls into it: an address goes
 /// into the file modulo its size, so that what was sequential stays so.
 #[derive(Debug)]
-pub(super) struct Sizes(Vec<u64>);
+pub(super) struct Sizes {
+    reached: Vec<u64>,
+    begin: Vec<u64>,
+}
 
 impl Sizes {
     /// `scale` is at most 1. A file is not made smaller than the largest call on it.
@@ -24,11 +27,22 @@ impl Sizes {
             let smaller = ((file.bytes as f64 * scale) as u64).next_multiple_of(BLOCK);
             smaller.max(largest).min(file.bytes)
         });
-        Self(scaled.collect())
+        let reached: Vec<u64> = scaled.collect();
+        let begin = trace.files.iter().zip(&reached).map(|(file, reached)| {
+            let smaller = (file.begin as f64 * scale) as u64;
+            if scale < 1.0 { smaller.next_multiple_of(BLOCK).min(*reached) } else { file.begin }
+        });
+        Self { begin: begin.collect(), reached }
     }
 
+    /// The size that a file reaches.
     pub(super) fn of(&self, file: usize) -> u64 {
-        self.0[file]
+        self.reached[file]
+    }
+
+    /// The size with which a file begins.
+    pub(super) fn begin(&self, file: usize) -> u64 {
+        self.begin[file]
     }
 
     /// The call in files of these sizes.

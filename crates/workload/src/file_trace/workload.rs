@@ -1,21 +1,21 @@
 //! A file-level trace as a workload.
 
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_time::SimTime;
 
 use super::error::FileTraceError;
+use super::pace::{Pace, Pacer};
 use super::passes::Passes;
 use super::recorded::{FileTrace, RecordedCall};
 use super::scaled::Sizes;
-use super::thread::Thread;
+use super::thread::{Planned, Thread};
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 use crate::lay_out::{Filling, LayOut};
 
 /// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileTraceOptions {
-    /// By what the gaps of each thread are multiplied: 1 is the recorded pace, 0 as fast as calls
-    /// return; at most 1000.
-    pub gaps: f64,
+    /// Time between the calls of each thread.
+    pub pace: Pace,
     /// Repetitions, parts included: 2.5 is two passes and half of one; above 0, at most a million.
     pub loops: f64,
     /// By how much files and number of calls are shrunk: above 0, at most 1.
@@ -24,20 +24,18 @@ pub struct FileTraceOptions {
 
 impl Default for FileTraceOptions {
     fn default() -> Self {
-        Self { gaps: 1.0, loops: 1.0, scale: 1.0 }
+        Self { pace: Pace::Gaps(1.0), loops: 1.0, scale: 1.0 }
     }
 }
 
 impl FileTraceOptions {
-    /// Checks the ranges.
+    /// Checks the ranges, and whether the trace has what the pace needs.
     ///
     /// # Errors
-    /// [`FileTraceError::Option`].
-    pub fn check(&self) -> Result<(), FileTraceError> {
+    /// [`FileTraceError::Option`], [`FileTraceError::NoCpuTimes`].
+    pub fn check(&self, trace: &FileTrace) -> Result<(), FileTraceError> {
         let wrong = |option, value, allowed| Err(FileTraceError::Option { option, value, allowed });
-        if !(0.0..=1000.0).contains(&self.gaps) {
-            return wrong("gaps", self.gaps, "0 to 1000");
-        }
+        self.pace.check(trace)?;
         if !(self.loops > 0.0 && self.loops <= 1e6) {
             return wrong("loops", self.loops, "more than 0, at most 1000000");
         }
@@ -56,6 +54,7 @@ pub struct FileTraceWorkload {
     paths: Vec<String>,
     layout: LayOut,
     threads: Vec<Thread>,
+    pacer: Pacer,
     passes: Passes,
     pass: u64,
     /// Threads that are not through with this pass.
@@ -63,22 +62,22 @@ pub struct FileTraceWorkload {
 }
 
 impl FileTraceWorkload {
-    /// Plans a replay. The files are made first, at the sizes that they reach.
+    /// Plans a replay. The files are made first, at the sizes with which they begin.
     ///
     /// # Errors
-    /// [`FileTraceError::Option`].
+    /// See [`FileTraceOptions::check`].
     pub fn new(trace: &FileTrace, options: &FileTraceOptions) -> Result<Self, FileTraceError> {
-        options.check()?;
+        options.check(trace)?;
         let sizes = Sizes::new(trace, options.scale);
         let fillings = (0..trace.files.len()).map(|file| Filling {
             file: FileId(file as u32),
-            size: sizes.of(file),
+            size: sizes.begin(file),
             drop_cache: true,
         });
-        let call = |recorded: &RecordedCall| RecordedCall {
-            gap: SimSpan::from_ns((recorded.gap.as_ns() as f64 * options.gaps) as u64),
+        let call = |recorded: &RecordedCall| Planned {
+            number: recorded.number,
+            pause: options.pace.pause(recorded),
             call: sizes.fold(recorded.call),
-            ..*recorded
         };
         let threads =
             trace.threads.iter().map(|calls| Thread::new(calls.iter().map(call).collect()));
@@ -87,6 +86,7 @@ impl FileTraceWorkload {
             paths: trace.files.iter().map(|file| file.path.clone()).collect(),
             layout: LayOut::new(fillings.collect()),
             threads: threads.collect(),
+            pacer: Pacer::new(options.pace),
             passes: Passes::new(trace.calls(), options.loops * options.scale),
             pass: 0,
             left: trace.threads.len(),
@@ -105,6 +105,7 @@ impl FileTraceWorkload {
         }
         self.left = self.threads.len();
         self.pass += 1;
+        self.pacer.begin_pass();
         self.next(thread, now)
     }
 }
@@ -135,10 +136,10 @@ impl Workload for FileTraceWorkload {
         if runs.pass > self.pass {
             return Step::WaitForOthers;
         }
-        runs.next(now, limit).unwrap_or_else(|| self.end_pass(thread, now))
+        runs.next(now, limit, &mut self.pacer).unwrap_or_else(|| self.end_pass(thread, now))
     }
 
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
-        self.threads[thread.0 as usize].ended(call, outcome.end);
+        self.threads[thread.0 as usize].ended(call, outcome.end, &mut self.pacer);
     }
 }
