@@ -20,7 +20,7 @@ pub(crate) const FIGURE: Figure = Figure {
     setup: "The paper ran MySQL 5.7 with 200 warehouses and 16 clients on the emulated drive of 32 GiB, 60 to 70 % full at first, until the database \
             had filled it up. Ours are two recordings of MariaDB's calls on its files, with InnoDB's doublewrite buffer, which is the default, and without it; the \
             paper does not say which. 16 clients make 24,000 transactions while the database grows from five warehouses to seven (examples/), on the same drive \
-            shrunk to 1/32: from 67 % of it to 88 %. F2FS holds no more of so small a volume. The paper's database grows by its orders alone; ours grows faster, by warehouses that \
+            shrunk to 1/32: from 67 % of it to 88 %, where F2FS has no space for more at this scale. The paper's database grows by its orders alone; ours grows faster, by warehouses that \
             another session adds, so that the recording can be small. Threads are closed loops: each works for the CPU time that was recorded between its calls, on a host with 4 CPUs \
             (assumed). The figure's bars have no numbers in the text: what the text says is compared. Its amplification is 'up to' a figure, ours that of the \
             worst tenth of the volume written.",
@@ -53,8 +53,8 @@ const RECORDINGS: [Recording; 2] = [
 const TRANSACTIONS: f64 = 24_000.0;
 /// Assumed: the paper's host has an i7, its guest may have any part of it.
 const CPUS: u32 = 4;
-/// Share of a recording that is made again: at its end the database takes 88 % of the drive, and
-/// F2FS, whose spare segments do not shrink with the drive, holds little more.
+/// Share of a recording that is made again: at its end the database takes 88 % of the drive. A
+/// little later F2FS runs out of space.
 const SHARE: f64 = 0.95;
 /// Parts of a run by the volume written, of which the one with the most amplification counts.
 const PARTS: u32 = 10;
