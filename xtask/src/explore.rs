@@ -13,10 +13,11 @@ use crate::mounts::dovetail;
 use crate::run;
 
 /// Stacks that come with dovetail, and two with other promises.
-const STACKS: [&str; 12] = [
+const STACKS: [&str; 13] = [
     "f2fs",
     "f2fs-strict.toml",
     "f2fs-lfs",
+    "f2fs-gc-remap",
     "rm-ipu",
     "rm-ipu-fsync",
     "rm-ipu-adaptive",

@@ -72,12 +72,12 @@ pub enum Incompatible {
     CheckpointState(crate::format::CheckpointFlags),
     /// A mount option that needs a device that can remap.
     #[error(
-        "mode={mode} needs a device with a remap command, and this one has none: mount with mode=adaptive, or use a drive \
-         whose profile has remap"
+        "{option} needs a device with a remap command, and this one has none: mount without it, or use a \
+         drive whose profile has remap"
     )]
     NoRemap {
-        /// The mode.
-        mode: &'static str,
+        /// The mount option.
+        option: &'static str,
     },
     /// An IPLFS volume on a device whose every address has its room.
     #[error(

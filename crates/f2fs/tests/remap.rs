@@ -110,6 +110,54 @@ fn a_nearly_full_volume_can_still_be_overwritten() {
     }
 }
 
+/// A volume that is cleaned all the time while two files are overwritten, and the newest version of
+/// each of their blocks. What is read on the way is the newest.
+fn cleaned_by_remaps() -> (F2fs<MemoryDevice>, [(Ino, Vec<u8>); 2]) {
+    let list = options("mode=lfs,gc_remap");
+    let mut fs = F2fs::mount(mkfs(128 * MIB, &[]), list, SimTime::ZERO).unwrap();
+    let blocks = fs.statfs().unwrap().free * 42 / 100;
+    let mut files = ["a", "b"].map(|name| (file(&mut fs, name), vec![0; blocks as usize]));
+    let (mut rng, mut bytes) = (Rng::new(3), page(0));
+    for n in 0..30_000_u64 {
+        let (number, block) =
+            if n < 2 * blocks { (n % 2, n / 2) } else { (rng.below(2), rng.below(blocks)) };
+        let (ino, versions) = &mut files[number as usize];
+        versions[block as usize] = n as u8;
+        fs.write(&caller(), *ino, block * PAGE, &page(n as u8)).unwrap();
+        let written = rng.below(blocks.min(n / 2 + 1));
+        if n % 3 == 0 && written < n / 2 {
+            fs.read(*ino, written * PAGE, &mut bytes).unwrap();
+            assert!(bytes == page(versions[written as usize]), "block {written}");
+        }
+        if n % 500 == 0 {
+            fs.fsync(*ino, false).unwrap();
+            fs.drop_cache(*ino);
+        }
+    }
+    (fs, files)
+}
+
+#[test]
+fn cleaning_moves_content_by_remaps_alone() {
+    let (fs, files) = cleaned_by_remaps();
+    let (events, written) = (fs.events(), fs.written());
+    assert!(events.gc_remapped_blocks > 10_000, "{events:?}");
+    let copied = events.moved_blocks - events.gc_remapped_blocks;
+    assert_eq!(written.cleaning, copied, "{written:?}: nodes, and content that was dirty");
+    assert!(copied * 10 < events.moved_blocks, "{events:?}");
+    assert_eq!(strict_fsck(fs.device()), "", "mounted");
+    let device = fs.unmount().unwrap();
+    assert_eq!(strict_fsck(&device), "");
+    let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    let mut bytes = page(0);
+    for (ino, versions) in files {
+        for (block, version) in (0..).zip(versions) {
+            fs.read(ino, block * PAGE, &mut bytes).unwrap();
+            assert!(bytes == page(version), "block {block}");
+        }
+    }
+}
+
 #[test]
 fn a_device_without_remap_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_block::Scheduler;
+use dovetail_block::{Lba, RemapPair, Scheduler};
 
 use super::F2fs;
 use super::committed::Committed;
@@ -13,7 +13,7 @@ use super::since::SinceCheckpoint;
 use super::space::{Draft, Pack};
 use crate::error::Error;
 use crate::format::{
-    BLOCK, Bitmaps, Checkpoint, CheckpointFlags, Nid, flip_msb_first, nat_block_other,
+    BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Nid, flip_msb_first, nat_block_other,
     orphan_blocks, set_nat_entry,
 };
 use crate::volume::open::pack_start;
@@ -70,10 +70,11 @@ impl<D: Scheduler> F2fs<D> {
         self.write_back_directories()?;
         self.write_dirty_nodes()?;
         Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
+        let staged = self.stage_tail(file)?;
         let mut bitmaps = self.committed.bitmaps().clone();
         let plan = self.flush_nat(reason, &mut bitmaps.nat)?;
         let mut pack = self.build_pack(reason, bitmaps, &plan)?;
-        self.commit_pack(&pack, file)?;
+        self.commit_pack(&pack, file, staged)?;
         self.end_batch()?;
         if self.space.commit(&mut pack, self.discards()) {
             self.background.discard_soon(self.io.now());
@@ -153,8 +154,14 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Writes the pack so that its last block, which makes it valid, follows when all else is
-    /// durable.
-    fn commit_pack(&mut self, pack: &Pack, file: Option<Nid>) -> Result<(), Error> {
+    /// durable. If cleaning has `staged` a block for it, the device moves it from there, and with it
+    /// what cleaning gave new addresses.
+    fn commit_pack(
+        &mut self,
+        pack: &Pack,
+        file: Option<Nid>,
+        staged: Option<BlockAddr>,
+    ) -> Result<(), Error> {
         let start = pack_start(&self.superblock, pack.checkpoint.pack);
         for (offset, block) in pack.blocks.iter().enumerate() {
             let address = start.plus(offset as u64);
@@ -168,6 +175,10 @@ impl<D: Scheduler> F2fs<D> {
         self.io.flush()?;
         let tail = start.plus(u64::from(pack.checkpoint.total_blocks) - 1);
         let head = Arc::new(pack.blocks[0]);
+        if let Some(from) = staged {
+            let tail = RemapPair { to: Lba(tail.0), from: Lba(from.0) };
+            return self.commit_held_moves(file, tail, head);
+        }
         match file.filter(|file| self.io.pending_remaps.count_of(*file) > 0) {
             Some(file) => self.commit_tail_with(file, tail, head),
             None => Ok(self.io.write_durable(tail, head)?),

@@ -91,12 +91,33 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn clean_data(&mut self, blocks: &[(BlockAddr, Summary)]) -> Result<(), Error> {
+        if self.options.gc_remap {
+            return blocks.iter().try_for_each(|block| self.remap_or_move(block));
+        }
         let contents = self.read_valid(blocks)?;
         for (&(address, summary), content) in blocks.iter().zip(contents) {
             let owner = self.owner_of(address, summary)?;
             self.move_owned(owner, content)?;
         }
         Ok(())
+    }
+
+    /// Has the device move a block of content; copies it if a newer content in memory may go in its
+    /// place, or too many moves are held.
+    fn remap_or_move(&mut self, block: &(BlockAddr, Summary)) -> Result<(), Error> {
+        let owner = self.owner_of(block.0, block.1)?;
+        if self.can_hold_move() && !self.may_show_newer(&owner) {
+            return self.remap_owned(&owner);
+        }
+        let [content] =
+            self.read_valid(std::slice::from_ref(block))?.try_into().unwrap_or_default();
+        self.move_owned(owner, content)
+    }
+
+    /// A newer content of the block is in memory, and need not wait for an fsync.
+    fn may_show_newer(&self, owner: &Owner) -> bool {
+        // a clean page may be what a compressed block unpacks to
+        self.pages.is_dirty(owner.ino.0.into(), owner.block) && !self.defers_updates()
     }
 
     /// The content of blocks of a segment, in order; neighbours are read in one command.
@@ -122,8 +143,7 @@ impl<D: Scheduler> F2fs<D> {
         let (key, block) = (u64::from(owner.ino.0), owner.block);
         let mut facts = self.data_facts(owner.ino, 0)?;
         facts.cleaning = true;
-        // a clean page may be what a compressed block unpacks to
-        let may_show = self.pages.is_dirty(key, block) && !self.defers_updates();
+        let may_show = self.may_show_newer(&owner);
         let newer = if may_show { self.pages.get(key, block).cloned() } else { None };
         let update =
             if may_show { None } else { self.io.pending_remaps.remove(owner.pointer.address) };

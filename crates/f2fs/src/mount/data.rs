@@ -11,7 +11,7 @@ use super::F2fs;
 use super::io::{Channel, WriteClass};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
-use super::policy::{DataFacts, SpaceFacts, UpdateFacts, WriteMode, data_log};
+use super::policy::{DataFacts, Log, SpaceFacts, UpdateFacts, WriteMode, data_log};
 use crate::error::{ClusterFault, Damage, Error};
 use crate::format::{BLOCK, BlockAddr, Inode, InodeFlags, Nid, Summary};
 use crate::volume::cluster::inflate;
@@ -297,6 +297,7 @@ impl<D: Scheduler> F2fs<D> {
             }
         }
         self.forget_update(old);
+        self.io.held_moves.remove(old);
         self.events.in_place_blocks += 1;
         self.io.set_owner(ino);
         self.io.write(Channel::IN_PLACE, WriteClass::Data, old, content.clone())?;
@@ -320,6 +321,21 @@ impl<D: Scheduler> F2fs<D> {
         facts: DataFacts,
         cause: WriteClass,
     ) -> Result<BlockAddr, Error> {
+        let (address, log) = self.readdress(ino, pointer, facts)?;
+        self.io.set_owner(ino);
+        self.io.write(Channel(log as u8), cause, address, content)?;
+        self.note_unflushed(ino);
+        Ok(address)
+    }
+
+    /// Makes `pointer` point to the next block of the log that `facts` give, and gives up the one
+    /// before. Returns the block and its log.
+    pub(super) fn readdress(
+        &mut self,
+        ino: Nid,
+        pointer: &Pointer,
+        facts: DataFacts,
+    ) -> Result<(BlockAddr, Log), Error> {
         let log = data_log(self.options.logs, facts);
         let version = self.node_version(pointer.nid);
         let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
@@ -329,10 +345,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.set_pointer(ino, pointer, address)?;
         self.note_rewritten(ino);
-        self.io.set_owner(ino);
-        self.io.write(Channel(log as u8), cause, address, content)?;
-        self.note_unflushed(ino);
-        Ok(address)
+        Ok((address, log))
     }
 
     /// The facts of the file for the choice of a log.

@@ -23,7 +23,7 @@ pub(super) static WRITTEN: [Figure; 7] = [
     ),
 ];
 
-pub(super) static EVENTS: [Figure; 8] = [
+pub(super) static EVENTS: [Figure; 9] = [
     Figure { key: "checkpoints", title: "checkpoints", unit: "checkpoints", about: "written" },
     Figure {
         key: "foreground_cleanings",
@@ -38,6 +38,11 @@ pub(super) static EVENTS: [Figure; 8] = [
         about: "cleaned in the background",
     },
     blocks("moved_blocks", "blocks moved by cleaning", "moved by cleaning"),
+    blocks(
+        "gc_remapped_blocks",
+        "of these remapped",
+        "of the moved ones: moved by the drive, nothing was copied",
+    ),
     blocks("ssr_blocks", "blocks into holes", "written into holes of used segments"),
     blocks("lfs_blocks", "blocks to the end of a log", "written to the end of a log"),
     blocks("in_place_blocks", "blocks rewritten in place", "written over what they replace"),

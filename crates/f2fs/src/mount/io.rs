@@ -11,6 +11,7 @@ use dovetail_block::{
 };
 use dovetail_time::SimTime;
 
+use super::held_moves::HeldMoves;
 use super::pending_remaps::PendingRemaps;
 use crate::device_addresses::DeviceAddresses;
 use crate::format::{BLOCK, BlockAddr, Extent, Nid};
@@ -106,6 +107,8 @@ pub(crate) struct Io<D> {
     alone: u32,
     /// Updates that are read where they wait.
     pub(crate) pending_remaps: PendingRemaps,
+    /// Blocks that are read where they were before cleaning.
+    pub(crate) held_moves: HeldMoves,
     last_batch: u32,
     /// The device's own addresses, if pointers may lead there.
     device_addresses: DeviceAddresses,
@@ -118,9 +121,16 @@ impl<D: Scheduler> Io<D> {
         let streams = std::array::from_fn(|channel| Channel(channel as u8).stream());
         let mut gatherer = Gatherer::new(device, streams, MAX_RUN, now);
         gatherer.set_writers(Some(WRITERS));
-        let (written, pending_remaps) = (Written::default(), PendingRemaps::default());
-        let (device_addresses, owner) = (DeviceAddresses::default(), Inode::default());
-        Self { gatherer, written, alone: 0, pending_remaps, last_batch: 0, device_addresses, owner }
+        Self {
+            gatherer,
+            written: Written::default(),
+            alone: 0,
+            pending_remaps: PendingRemaps::default(),
+            held_moves: HeldMoves::default(),
+            last_batch: 0,
+            device_addresses: DeviceAddresses::default(),
+            owner: Inode::default(),
+        }
     }
 
     /// From now on addresses may be those of the device.
@@ -251,7 +261,14 @@ impl<D: Scheduler> Io<D> {
         address: BlockAddr,
         into: &mut [Content],
     ) -> Result<SimTime, DeviceError> {
-        self.gatherer.start_read(self.device_addresses.lba(address).0, into)
+        let (mut done, mut rest) = (self.now(), into);
+        for run in self.held_moves.stored_runs(address, rest.len()) {
+            let (blocks, after) = rest.split_at_mut(run.blocks);
+            let start = self.device_addresses.lba(run.start).0;
+            done = done.max(self.gatherer.start_read(start, blocks)?);
+            rest = after;
+        }
+        Ok(done)
     }
 
     /// Writes a block of bytes.

@@ -21,6 +21,7 @@ mod devirtualize;
 mod directory;
 mod figures;
 mod fsync;
+mod held_moves;
 mod inline;
 mod io;
 mod mount_state;
@@ -37,6 +38,7 @@ mod pointers;
 mod policy;
 mod recovery;
 mod remap;
+mod remapped_cleaning;
 mod simulated;
 mod since;
 mod space;
@@ -91,6 +93,8 @@ pub struct Events {
     pub background_cleanings: u64,
     /// Blocks that cleaning moved.
     pub moved_blocks: u64,
+    /// Of these, blocks that the device moved, or is to move: nothing was copied.
+    pub gc_remapped_blocks: u64,
     /// Blocks written into holes of used segments.
     pub ssr_blocks: u64,
     /// Blocks written to the end of a log.

@@ -47,6 +47,7 @@ impl<D: Scheduler> F2fs<D> {
     pub fn mount(device: D, options: Options, now: impl Into<Moment>) -> Result<Self, Error> {
         let now = now.into().time;
         Self::check_remap(&device, &options)?;
+        Self::check_remapped_cleaning(&device, &options)?;
         let mut volume = Volume::open(device)?;
         let mut options = options;
         Space::check_device(&volume.device_info(), volume.superblock(), &mut options)?;

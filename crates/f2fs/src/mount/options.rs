@@ -79,6 +79,9 @@ pub struct Options {
     pub fsync_mode: FsyncMode,
     /// `background_gc=on|off|sync`
     pub background_gc: BackgroundGc,
+    /// `gc_remap|nogc_remap`: cleaning has the device move blocks, in place of copying them. Not an
+    /// option of Linux.
+    pub gc_remap: bool,
     /// `discard|nodiscard`
     pub discard: bool,
     /// `inline_data|noinline_data`: small files lie in their inodes.
@@ -130,6 +133,7 @@ impl Default for Options {
             alloc: None,
             fsync_mode: FsyncMode::Posix,
             background_gc: BackgroundGc::On,
+            gc_remap: false,
             discard: true,
             inline_data: true,
             inline_dentry: true,
@@ -227,11 +231,13 @@ const VALUED: [Valued<Options>; 7] = [
 ];
 
 /// Options without a value.
-const FLAGS: [Flag<Options>; 16] = [
+const FLAGS: [Flag<Options>; 18] = [
     ("ro", |options| options.read_only = true),
     ("rw", |options| options.read_only = false),
     ("discard", |options| options.discard = true),
     ("nodiscard", |options| options.discard = false),
+    ("gc_remap", |options| options.gc_remap = true),
+    ("nogc_remap", |options| options.gc_remap = false),
     ("inline_data", |options| options.inline_data = true),
     ("noinline_data", |options| options.inline_data = false),
     ("inline_dentry", |options| options.inline_dentry = true),

@@ -83,6 +83,9 @@ impl<D: Scheduler> F2fs<D> {
                          mode=lfs",
             });
         }
+        if self.options.gc_remap {
+            return Err(Incompatible::DeviceAddresses("nogc_remap"));
+        }
         check_spare_bit(self.superblock.block_count)
     }
 

@@ -25,14 +25,14 @@ const RESERVE: u32 = 64;
 impl<D: Scheduler> F2fs<D> {
     /// Refuses a mode that the device cannot carry out.
     pub(super) fn check_remap(device: &D, options: &super::Options) -> Result<(), Error> {
-        let mode = match options.mode {
-            Mode::RmIpu => "rm-ipu",
-            Mode::RmIpuAdaptive => "rm-ipu-adaptive",
+        let option = match options.mode {
+            Mode::RmIpu => "mode=rm-ipu",
+            Mode::RmIpuAdaptive => "mode=rm-ipu-adaptive",
             Mode::Adaptive | Mode::Lfs => return Ok(()),
         };
         match device.info().capabilities.remap {
             Some(limits) if limits.pairs_per_command > 0 => Ok(()),
-            _ => Err(Incompatible::NoRemap { mode }.into()),
+            _ => Err(Incompatible::NoRemap { option }.into()),
         }
     }
 
@@ -52,7 +52,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Pairs that the device executes as one: what it holds, in whole commands, and the last
     /// command.
-    fn atomic_pairs(&self) -> usize {
+    pub(super) fn atomic_pairs(&self) -> usize {
         let whole = |limits: RemapLimits| {
             let held = limits.held_pairs - limits.held_pairs % limits.pairs_per_command.max(1);
             limits.pairs_per_command.saturating_add(held) as usize
@@ -146,10 +146,11 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// These have moved and wait no longer.
-    fn settle(&mut self, pairs: &[RemapPair]) {
+    /// These have moved and wait no longer. What cleaning would have moved there is older.
+    pub(super) fn settle(&mut self, pairs: &[RemapPair]) {
         for pair in pairs {
             self.forget_update(BlockAddr(pair.to.0));
+            self.io.held_moves.remove(BlockAddr(pair.to.0));
         }
         self.space.return_sections(false, self.discards());
     }

@@ -158,6 +158,7 @@ impl<D: Scheduler> Simulated for F2fs<D> {
             events.foreground_cleanings,
             events.background_cleanings,
             events.moved_blocks,
+            events.gc_remapped_blocks,
             events.ssr_blocks,
             events.lfs_blocks,
             events.in_place_blocks,

@@ -20,6 +20,8 @@ pub(super) struct SinceCheckpoint {
     lost_dirs: BTreeSet<Nid>,
     /// Inodes of which cleaning moved nodes, after the last mark in the chain if there is one.
     unmarked: BTreeSet<Nid>,
+    /// Inodes of which blocks wait for the next checkpoint to get to their addresses.
+    held_moves: BTreeSet<Nid>,
     /// The warm node log could not go on where its last block says.
     chain_broken: bool,
     /// Inodes that lost whole nodes by a truncation.
@@ -47,6 +49,12 @@ impl SinceCheckpoint {
     /// Cleaning has moved a node of the inode, without a mark.
     pub(super) fn note_moved_node(&mut self, ino: Nid) {
         self.unmarked.insert(ino);
+    }
+
+    /// Cleaning has given a block of the inode an address that the device moves it to with the next
+    /// checkpoint.
+    pub(super) fn note_held_move(&mut self, ino: Nid) {
+        self.held_moves.insert(ino);
     }
 
     pub(super) fn note_xattrs_of_dir(&mut self, dir: Nid) {
@@ -103,6 +111,7 @@ impl SinceCheckpoint {
             no_chain: self.chain_broken,
             parent_lost_dir: self.is_new(ino) && self.lost_dirs.contains(&parent),
             dropped_nodes: self.dropped_nodes.contains(&ino),
+            held_moves: self.held_moves.contains(&ino),
             ..FsyncFacts::default()
         }
     }

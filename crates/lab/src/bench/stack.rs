@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::{BenchError, Schedule};
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 10] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+    ("f2fs-gc-remap", include_str!("../../../../stacks/f2fs-gc-remap.toml")),
     ("iplfs", include_str!("../../../../stacks/iplfs.toml")),
     ("rm-ipu", include_str!("../../../../stacks/rm-ipu.toml")),
     ("rm-ipu-fsync", include_str!("../../../../stacks/rm-ipu-fsync.toml")),

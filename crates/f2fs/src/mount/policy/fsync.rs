@@ -22,6 +22,9 @@ pub(crate) struct FsyncFacts {
     /// The file lost whole nodes since the last checkpoint, by a truncation: no record would say
     /// so.
     pub(crate) dropped_nodes: bool,
+    /// Cleaning gave blocks of the file addresses that the device moves them to with the next
+    /// checkpoint: a record would lead to what is not there.
+    pub(crate) held_moves: bool,
     /// No record can be found from the last checkpoint on: none was written since the mount, so
     /// that what follows the log's place may be of the mount before, under the same version; or the
     /// log was cut off.
@@ -34,7 +37,7 @@ pub(crate) struct FsyncFacts {
 }
 
 /// An fsync that recovery could not roll forward becomes a checkpoint (Linux 6.1, but for the last
-/// three).
+/// four).
 pub(crate) const fn must_checkpoint(facts: &FsyncFacts) -> bool {
     facts.special
         || facts.compressed
@@ -46,6 +49,7 @@ pub(crate) const fn must_checkpoint(facts: &FsyncFacts) -> bool {
         || facts.two_logs
         || facts.strict_parent_changed
         || facts.dropped_nodes
+        || facts.held_moves
         || facts.no_chain
         || facts.parent_lost_dir
 }

@@ -54,6 +54,7 @@ impl<D: Scheduler> F2fs<D> {
             return Err(Damage::NotValid(address).into());
         }
         self.forget_update(address);
+        self.io.held_moves.remove(address);
         self.space.free(address, self.elapsed_s())
     }
 }
