@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dovetail_block::{
     AREA_BLOCKS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, Pattern,
 };
-use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, UnrecoveredDrive};
+use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, UnrecoveredDrive};
 use dovetail_lab::bench::{Stack, Volume};
 use dovetail_nand::{Geometry, NandConfig};
 use dovetail_testkit::crash::Clock;
@@ -132,8 +132,8 @@ fn small_remap(mut remap: RemapConfig, renames: Option<u32>) -> RemapConfig {
     if let Some(most) = renames {
         remap.limits.pairs_per_command = most;
     }
-    if let RemapStore::NonVolatile { discard_records, .. } = &mut remap.store {
-        *discard_records = (*discard_records).min(64);
+    if let Some(records) = remap.store.discard_records() {
+        remap.store.set_discard_records(records.min(64));
     }
     remap
 }

@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::common::iplfs::{
     all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount,
@@ -17,7 +16,9 @@ use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{Events, F2fs, Options};
 use dovetail_testkit::RecordingDevice;
-use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
+use dovetail_testkit::crash::{
+    Cuts, Fragmented, Mountable, Tried, Workload, check_changes_in_one_tick,
+};
 use dovetail_testkit::exercise::Profile;
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, Guarantees, Limits, NewNode};
@@ -144,68 +145,6 @@ fn cleaned() {
     run("cleaned", &volume, 20, 400, 4000);
 }
 
-/// A volume on which a file lies in pieces all over, which loses its name when the workload begins
-/// and its blocks when it is mounted again: until then cleaning always finds something to move.
-struct Fragmented {
-    volume: Volume,
-    empty: OnceLock<MemoryDevice>,
-    is_fresh: AtomicBool,
-}
-
-const FILLER: &[u8] = b"filler";
-
-impl Fragmented {
-    fn new(volume: Volume) -> Self {
-        Self { volume, empty: OnceLock::new(), is_fresh: AtomicBool::new(false) }
-    }
-
-    fn filled(&self) -> MemoryDevice {
-        let options = Options::parse("mode=lfs").unwrap();
-        let mut fs = F2fs::mount(self.volume.format(), options, SimTime::ZERO).unwrap();
-        let (root, node) = (fs.root(), NewNode { mode: 0o100_600, rdev: (0, 0) });
-        let ino = fs.create(&Caller::default(), root, FILLER, &node).unwrap().ino;
-        let (mut rng, blocks) = (Rng::new(1), fs.statfs().unwrap().free * 2 / 3);
-        for number in 0..2 * blocks {
-            let at = if number < blocks { number } else { rng.below(blocks) };
-            fs.write(&Caller::default(), ino, at * 4096, &[7; 4096]).unwrap();
-            if number % 100 == 0 {
-                fs.fsync(ino, false).unwrap();
-            }
-        }
-        fs.unmount().unwrap()
-    }
-}
-
-impl Mountable for Fragmented {
-    type Mounted = F2fs<RecordingDevice<MemoryDevice>>;
-
-    fn format(&self) -> MemoryDevice {
-        self.is_fresh.store(true, Relaxed);
-        self.empty.get_or_init(|| self.filled()).clone()
-    }
-
-    fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
-        let mut fs = self.volume.mount(device)?;
-        let root = fs.root();
-        if let Ok(found) = fs.lookup(root, FILLER) {
-            if self.is_fresh.swap(false, Relaxed) {
-                fs.hold(found.ino);
-            }
-            fs.unlink(&Caller::default(), root, FILLER).map_err(|error| error.to_string())?;
-            fs.sync().map_err(|error| error.to_string())?;
-        }
-        Ok(fs)
-    }
-
-    fn guarantees(&self) -> Guarantees {
-        self.volume.guarantees()
-    }
-
-    fn check(&self, device: &MemoryDevice) -> Vec<String> {
-        self.volume.check(device)
-    }
-}
-
 /// The device moves what cleaning moves, also on devices that hold few pairs.
 #[test]
 fn cleaned_by_remaps() {
@@ -221,7 +160,7 @@ fn cleaned_by_remaps() {
         let volume = Volume { gc_urgent: true, limits, ..Volume::new(&[], options) };
         let events = events_of_cleaning(&volume);
         assert!(events.gc_remapped_blocks > 10 || !options.contains("lfs"), "{name}: {events:?}");
-        let volume = Fragmented::new(volume);
+        let volume = Fragmented::new(volume, Volume::new(&[], "mode=lfs"));
         run(&format!("cleaned_by_remaps, {name}"), &volume, 10, 400, 2000);
     }
 }

@@ -6,6 +6,7 @@ use dovetail_time::SimSpan;
 
 use crate::lines::LineShape;
 use crate::mapping::{MapShape, SCHEMES, Scheme};
+use crate::ownership::{entries_per_segment, least_segments};
 use crate::remap::{RemapConfig, RemapStore};
 use crate::translation::FLASH_ENTRY_BYTES;
 use crate::victim::{POLICIES, Policy};
@@ -339,6 +340,7 @@ impl DriveConfig {
         self.check_map_cache()?;
         self.check_remap()?;
         self.check_devirtualize()?;
+        self.raise_segments();
         self.foreground_lines = self.foreground_lines.max(self.least_reserve());
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
         self.check_room()?;
@@ -381,11 +383,21 @@ impl DriveConfig {
         if self.subpages() > 1 {
             return Err(ConfigError::RemapPage(self.nand.geometry.page_bytes));
         }
-        let no_records = matches!(remap.store, RemapStore::NonVolatile { discard_records: 0, .. });
-        if remap.limits.pairs_per_command == 0 || no_records {
+        let no_entries = remap.store.segment_bytes().is_some() && entries_per_segment(self) == 0;
+        let no_records = remap.store.discard_records() == Some(0);
+        if remap.limits.pairs_per_command == 0 || no_records || no_entries {
             return Err(ConfigError::RemapNothing);
         }
         Ok(())
+    }
+
+    fn raise_segments(&mut self) {
+        let least = least_segments(self);
+        if let Some(RemapConfig { store: RemapStore::SegmentedLog { segments, .. }, .. }) =
+            &mut self.remap
+        {
+            *segments = (*segments).max(least);
+        }
     }
 
     fn check_devirtualize(&self) -> Result<(), ConfigError> {

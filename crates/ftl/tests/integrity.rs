@@ -79,19 +79,23 @@ enum Kind {
     Plain,
     /// Pages of one block, and remaps in non-volatile memory.
     NonVolatile,
+    /// Pages of one block, and remaps in a segmented log in non-volatile memory.
+    SegmentedLog,
     /// Pages of one block, and remaps in a log on flash.
     Log,
     /// Far more addresses than room, without remapping.
     Thin,
     /// The same, with remaps in non-volatile memory.
     ThinNonVolatile,
+    /// The same, with remaps in a segmented log in non-volatile memory.
+    ThinSegmentedLog,
     /// The same, with remaps in a log on flash.
     ThinLog,
 }
 
 impl Kind {
     fn is_thin(self) -> bool {
-        matches!(self, Self::Thin | Self::ThinNonVolatile | Self::ThinLog)
+        matches!(self, Self::Thin | Self::ThinNonVolatile | Self::ThinSegmentedLog | Self::ThinLog)
     }
 
     fn remaps(self) -> bool {
@@ -99,7 +103,7 @@ impl Kind {
     }
 
     fn has_memory(self) -> bool {
-        matches!(self, Self::NonVolatile | Self::ThinNonVolatile)
+        self.remaps() && !matches!(self, Self::Log | Self::ThinLog)
     }
 }
 
@@ -173,14 +177,26 @@ fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
 fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
     let geometry = Geometry { page_bytes: 4096, ..plain.nand.geometry };
     let shrunk: u64 = plain.nand.geometry.subpages_per_page().into();
+    let access = SimSpan::from_ns(100);
     let store = match kind {
         Kind::Log | Kind::ThinLog => RemapStore::Log,
-        _ => RemapStore::NonVolatile {
-            access: SimSpan::from_ns(100),
+        // as many segments as it needs and no more
+        Kind::SegmentedLog | Kind::ThinSegmentedLog => RemapStore::SegmentedLog {
+            access,
             discard_records: pick(rng, &[1, 3, 20]),
+            segments: 0,
+            segment_bytes: pick(rng, &[32, 32, 64, 512]),
         },
+        _ => RemapStore::NonVolatile { access, discard_records: pick(rng, &[1, 3, 20]) },
     };
     let limits = RemapLimits::of(pick(rng, &[1, 5, 64, 400]), pick(rng, &[0, 16, 800]));
+    // short remaps need few segments: the log is often full
+    let limits = match kind {
+        Kind::SegmentedLog | Kind::ThinSegmentedLog => {
+            RemapLimits::of(pick(rng, &[1, 1, 5, 400]), pick(rng, &[0, 0, 16]))
+        }
+        _ => limits,
+    };
     DriveConfig {
         nand: NandConfig { geometry, ..plain.nand },
         user_blocks: plain.user_blocks / shrunk,
@@ -766,6 +782,12 @@ fn remaps_in_non_volatile_memory_happen_wholly_or_not_at_all() {
 }
 
 #[test]
+fn remaps_in_a_segmented_log_happen_wholly_or_not_at_all() {
+    let Some(seen) = remaps_hold(Kind::SegmentedLog, "in_a_segmented_log") else { return };
+    assert!(seen.log_pages > 200, "{} pages of tables", seen.log_pages);
+}
+
+#[test]
 fn remaps_in_the_log_happen_wholly_or_not_at_all() {
     let Some(seen) = remaps_hold(Kind::Log, "in_the_log") else { return };
     assert!(seen.log_pages > 10_000, "{} pages of the log", seen.log_pages);
@@ -784,6 +806,13 @@ fn remaps_of_thin_drives_hold_in_non_volatile_memory() {
         return;
     };
     assert!(seen.refused > 100, "{} writes without room", seen.refused);
+}
+
+#[test]
+fn remaps_of_thin_drives_hold_in_a_segmented_log() {
+    let kind = Kind::ThinSegmentedLog;
+    let Some(seen) = remaps_hold(kind, "thin_drives_hold_in_a_segmented_log") else { return };
+    assert!(seen.refused > 100 && seen.log_pages > 100, "{} writes without room", seen.refused);
 }
 
 #[test]
@@ -808,6 +837,11 @@ fn a_paged_map_is_what_it_was() {
 #[test]
 fn a_paged_map_is_what_it_was_with_remaps_in_non_volatile_memory() {
     paged_maps_hold(Kind::NonVolatile, "a_paged_map_is_what_it_was_with_remaps_in_non");
+}
+
+#[test]
+fn a_paged_map_is_what_it_was_with_remaps_in_a_segmented_log() {
+    paged_maps_hold(Kind::SegmentedLog, "a_paged_map_is_what_it_was_with_remaps_in_a_segm");
 }
 
 #[test]

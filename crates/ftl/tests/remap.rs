@@ -21,6 +21,13 @@ const PROGRAM: u64 = 510_000;
 const NON_VOLATILE: RemapStore =
     RemapStore::NonVolatile { access: SimSpan::from_ns(ENTRY), discard_records: 169 };
 
+const SEGMENTED_LOG: RemapStore = RemapStore::SegmentedLog {
+    access: SimSpan::from_ns(ENTRY),
+    discard_records: 169,
+    segments: 0,
+    segment_bytes: 512,
+};
+
 /// 2 channels, 4 dies, 32 superblocks of 64 pages of 4 KiB; 1,400 blocks for the host.
 fn config(store: RemapStore) -> DriveConfig {
     let geometry = Geometry {
@@ -104,7 +111,7 @@ fn pattern(n: u64) -> Content {
 
 #[test]
 fn content_moves_without_being_programmed_again_and_stays_after_a_cut() {
-    for store in [NON_VOLATILE, RemapStore::Log] {
+    for store in [NON_VOLATILE, SEGMENTED_LOG, RemapStore::Log] {
         let mut host = Host::new(config(store));
         host.write(0, 1);
         host.write(1, 2);
@@ -159,7 +166,7 @@ fn a_remap_waits_for_sources_that_are_in_the_buffer_only() {
 
 #[test]
 fn a_dirty_destination_is_older_than_the_remap() {
-    for store in [NON_VOLATILE, RemapStore::Log] {
+    for store in [NON_VOLATILE, SEGMENTED_LOG, RemapStore::Log] {
         let mut host = Host::new(DriveConfig { buffer_pages: 16, ..config(store) });
         host.write(700, 1);
         host.write(0, 2);
@@ -239,7 +246,7 @@ fn records_that_fill_a_page_go_to_flash() {
 
 #[test]
 fn held_pairs_wait_for_their_last_command_and_a_cut_forgets_them() {
-    for store in [NON_VOLATILE, RemapStore::Log] {
+    for store in [NON_VOLATILE, SEGMENTED_LOG, RemapStore::Log] {
         let mut host = Host::new(config(store));
         (0..8).for_each(|i| host.write(700 + i, i));
         let batch = BatchId(1);
@@ -259,7 +266,7 @@ fn held_pairs_wait_for_their_last_command_and_a_cut_forgets_them() {
 
 #[test]
 fn cleaning_moves_remapped_pages_to_their_owner() {
-    for store in [NON_VOLATILE, RemapStore::Log] {
+    for store in [NON_VOLATILE, SEGMENTED_LOG, RemapStore::Log] {
         let mut host = Host::new(DriveConfig { wear_spread: 3, ..config(store) });
         let mut rng = Rng::new(5);
         let mut content = vec![Content::Empty; 1400];
@@ -372,7 +379,7 @@ fn is_there(host: Host, count: u64, cut: &str) -> bool {
 
 #[test]
 fn a_flush_waits_for_remaps_before_it() {
-    for store in [NON_VOLATILE, RemapStore::Log] {
+    for store in [NON_VOLATILE, SEGMENTED_LOG, RemapStore::Log] {
         let mut host = before_a_remap(store, 10);
         let done = host.remap(&pairs(8, 708, 2), RemapWhen::WithHeld(BatchId(7)));
         let flushed = host.submit(Command::Flush).unwrap();
@@ -509,7 +516,9 @@ fn a_page_of_the_log_that_cannot_be_read_is_replaced_before_it_is_erased() {
 
 #[test]
 fn a_cut_at_every_flash_operation_leaves_a_batch_whole() {
-    for (store, count) in [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40)] {
+    for (store, count) in
+        [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40), (SEGMENTED_LOG, 40)]
+    {
         let mut undisturbed = before_a_remap(store, count);
         let first = undisturbed.drive.flash_operations();
         assert!(execute(&mut undisturbed, count));
@@ -549,7 +558,9 @@ fn a_cut_at_every_entry_leaves_a_batch_whole() {
 
 #[test]
 fn a_cut_at_any_time_leaves_a_batch_whole() {
-    for (store, count) in [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40)] {
+    for (store, count) in
+        [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40), (SEGMENTED_LOG, 40)]
+    {
         let run = |cut_after: Option<u64>| {
             let mut host = before_a_remap(store, count);
             let last = pairs(count - 2, 700 + count - 2, 2);

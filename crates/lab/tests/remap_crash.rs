@@ -18,7 +18,7 @@ use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_ftl::{Drive, RemapConfig, RemapStore};
-use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_testkit::crash::{Cuts, Fragmented, Mountable, Tried, Workload};
 use dovetail_testkit::exercise::Profile;
 use dovetail_testkit::{Crash, Event, RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -91,7 +91,10 @@ fn content(drive: &mut Drive) -> MemoryDevice {
 const CUTS: u64 = 20;
 
 fn run(name: &str, options: &'static str, store: RemapStore) {
-    let volume = Volume { options, empty: OnceLock::new() };
+    run_on(&Volume { options, empty: OnceLock::new() }, name, store);
+}
+
+fn run_on(volume: &impl Mountable, name: &str, store: RemapStore) {
     let profile = Profile { file_end: 300_000, many: 0, ..Profile::default() };
     let seeds = seeds();
     let (mut tried, mut cleaned, mut remaps) = (Tried::default(), 0, 0);
@@ -99,7 +102,7 @@ fn run(name: &str, options: &'static str, store: RemapStore) {
         let alone = format!(
             "DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test all remap_crash::{name}"
         );
-        let workload = Workload::run(&volume, seed, profile, 150).unwrap();
+        let workload = Workload::run(volume, seed, profile, 150).unwrap();
         let events = workload.recording().events();
         let mut rng = Rng::new(seed).fork(7);
         for _ in 0..CUTS {
@@ -128,6 +131,12 @@ fn run(name: &str, options: &'static str, store: RemapStore) {
 
 const NVM: RemapStore =
     RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: 20 };
+const SEGMENTED_LOG: RemapStore = RemapStore::SegmentedLog {
+    access: SimSpan::from_ns(100),
+    discard_records: 20,
+    segments: 0,
+    segment_bytes: 64,
+};
 
 #[test]
 fn eager_with_non_volatile_memory() {
@@ -137,6 +146,33 @@ fn eager_with_non_volatile_memory() {
 #[test]
 fn eager_with_a_log() {
     run("eager_with_a_log", "nolazytime,mode=rm-ipu", RemapStore::Log);
+}
+
+#[test]
+fn eager_with_a_segmented_log() {
+    run("eager_with_a_segmented_log", "nolazytime,mode=rm-ipu", SEGMENTED_LOG);
+}
+
+/// Sections are cleaned by remaps that move with checkpoints.
+fn cleaned(name: &str, store: RemapStore) {
+    let volume = |options| Volume { options, empty: OnceLock::new() };
+    let cleaned = Fragmented::new(volume("nolazytime,mode=lfs,gc_remap"), volume("mode=lfs"));
+    run_on(&cleaned, name, store);
+}
+
+#[test]
+fn cleaned_with_non_volatile_memory() {
+    cleaned("cleaned_with_non_volatile_memory", NVM);
+}
+
+#[test]
+fn cleaned_with_a_segmented_log() {
+    cleaned("cleaned_with_a_segmented_log", SEGMENTED_LOG);
+}
+
+#[test]
+fn cleaned_with_a_log() {
+    cleaned("cleaned_with_a_log", RemapStore::Log);
 }
 
 #[test]

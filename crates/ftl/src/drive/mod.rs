@@ -14,6 +14,7 @@ mod recover;
 mod relocate;
 mod remap;
 mod remap_log;
+mod segmented_log;
 mod thin;
 mod write;
 
@@ -37,8 +38,8 @@ use crate::metadata::journal::Journal;
 use crate::metadata::remap_log::AddressWidth;
 use crate::metadata::renames::Renames;
 use crate::metadata::system_pages;
-use crate::ownership::Ownership;
-use crate::remap::{RemapConfig, RemapStore};
+use crate::ownership::{Nvm, Ownership};
+use crate::remap::RemapStore;
 use crate::sequences::Sequences;
 use crate::stats::Counters;
 use crate::translation::Translation;
@@ -207,21 +208,37 @@ impl Drive {
     }
 
     /// Bytes of byte-addressable non-volatile memory that the drive needs: the reverse map of every
-    /// page, the records of discards, and the entries of the longest remap.
+    /// page or the log of remaps, the records of discards, and the entries of the longest remap.
     pub fn non_volatile_bytes(&self) -> u64 {
         const RECORD_BYTES: u64 = 24;
-        match self.config.remap {
-            Some(RemapConfig {
-                store: RemapStore::NonVolatile { discard_records, .. }, ..
-            }) => {
-                let longest = self.config.remap.map_or(0, |remap| remap.most_pairs());
-                let width = AddressWidth::of(&self.config);
-                let table = u64::from(self.geometry().pages()) * width.entry_bytes() as u64;
-                table
-                    + u64::from(discard_records) * RECORD_BYTES
-                    + longest * width.pair_bytes() as u64
+        let Some(remap) = self.config.remap else { return 0 };
+        let width = AddressWidth::of(&self.config);
+        let owners = match remap.store {
+            RemapStore::NonVolatile { .. } => {
+                u64::from(self.geometry().pages()) * width.entry_bytes() as u64
             }
-            _ => 0,
+            RemapStore::SegmentedLog { segments, segment_bytes, .. } => {
+                u64::from(segments) * u64::from(segment_bytes)
+            }
+            RemapStore::Log => return 0,
+        };
+        let records = remap.store.discard_records().unwrap_or(0);
+        owners + u64::from(records) * RECORD_BYTES + remap.most_pairs() * width.pair_bytes() as u64
+    }
+
+    /// Bytes of that memory that hold entries of the reverse map now: all of a table, the segments
+    /// in use of a log.
+    pub fn remap_entry_bytes(&self) -> u64 {
+        match self.nvm().map(Nvm::log) {
+            Some(Some(log)) => {
+                let segment = self.config.remap.and_then(|remap| remap.store.segment_bytes());
+                log.used() as u64 * segment.unwrap_or(0)
+            }
+            Some(None) => {
+                let width = AddressWidth::of(&self.config);
+                u64::from(self.geometry().pages()) * width.entry_bytes() as u64
+            }
+            None => 0,
         }
     }
 

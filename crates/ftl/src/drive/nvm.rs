@@ -19,9 +19,11 @@ impl Drive {
 
     /// Goes on with what a power cut has left. The reverse map was taken over with what flash says.
     pub(super) fn adopt_survivor(&mut self, survivor: Survivor) {
-        let (records, remembers) = survivor.into_records();
+        let (records, log, remembers) = survivor.into_parts();
         self.journal.adopt(records);
-        if let Some(nvm) = self.nvm_mut().filter(|_| remembers) {
+        let Some(nvm) = self.nvm_mut() else { return };
+        nvm.adopt_log(log);
+        if remembers {
             nvm.remember();
         }
     }

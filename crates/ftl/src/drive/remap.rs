@@ -51,6 +51,7 @@ impl Drive {
         }
         let at = self.want_pairs(at, pairs)?;
         self.make_room_in_log(at, pairs.len())?;
+        self.make_room_in_segments(at, pairs)?;
         self.carry_out(at, pairs)
     }
 

@@ -1,7 +1,7 @@
 //! Writing the log of remaps and its tables (`metadata/remap_log.rs`).
 
 use dovetail_block::DeviceError;
-use dovetail_nand::{Lpn, Seq};
+use dovetail_nand::{Lpn, Ppn, Seq};
 use dovetail_time::SimTime;
 
 use super::Drive;
@@ -24,7 +24,7 @@ impl Drive {
         at: SimTime,
         pairs: usize,
     ) -> Result<(), DeviceError> {
-        let Some(log) = self.log() else { return Ok(()) };
+        let Some(log) = self.log().filter(|_| self.nvm().is_none()) else { return Ok(()) };
         let pages = log.pages_for(pairs);
         if !log.has_slots(pages) {
             for _ in 0..log.touched() {
@@ -54,7 +54,7 @@ impl Drive {
             end = end.max(self.program_system(at, lpn, &page, Cause::Remap)?);
         }
         if let Some(log) = self.log_mut() {
-            log.touch(moves);
+            log.touch(moves.iter().filter_map(|entry| entry.ppn));
         }
         Ok(end)
     }
@@ -63,16 +63,31 @@ impl Drive {
     /// after all programs so far: an entry must not be there before the remap that it rests on.
     fn write_tables(&mut self, at: SimTime) -> Result<(), DeviceError> {
         self.write_bitmaps(at)?;
+        self.write_touched_tables(at)?;
+        self.drop_slots();
+        Ok(())
+    }
+
+    /// Writes the tables that lag behind, after all programs and remaps so far; returns when they
+    /// are durable.
+    pub(super) fn write_touched_tables(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
         let at = at.max(self.all_durable_at());
+        let mut end = at;
         while let Some((index, lpn)) = self.log().and_then(RemapLog::next_touched) {
             let at = self.read_table(at, lpn)?;
             let page = self.encode_table(index);
-            self.program_system(at, lpn, &page, Cause::Remap)?;
+            end = end.max(self.program_system(at, lpn, &page, Cause::Remap)?);
             let Some(log) = self.log_mut() else { break };
             log.table_written(index);
         }
-        self.drop_slots();
-        Ok(())
+        Ok(end)
+    }
+
+    /// The tables of these pages lag behind; returns how many do.
+    pub(super) fn touch_tables(&mut self, pages: &[Ppn]) -> usize {
+        let Some(log) = self.log_mut() else { return 0 };
+        log.touch(pages.iter().copied());
+        log.touched()
     }
 
     /// A drive that devirtualises keeps no entries in memory: it reads what a table page said

@@ -68,7 +68,9 @@ impl Description {
         let mut config = profile.resolve(&overrides).map_err(|error| bad(&error))?;
         config.serial = self.serial.map_or(config.serial, DriveSerial);
         match config.remap.map(|remap| remap.store) {
-            Some(RemapStore::NonVolatile { .. }) => Err(EmulatedError::NonVolatile),
+            Some(RemapStore::NonVolatile { .. } | RemapStore::SegmentedLog { .. }) => {
+                Err(EmulatedError::NonVolatile)
+            }
             _ => Ok(config),
         }
     }

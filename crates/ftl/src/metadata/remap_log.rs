@@ -1,5 +1,5 @@
 //! Remaps on flash, for drives without non-volatile memory, in the manner of the journal of
-//! discards.
+//! discards. A drive with a segmented log in such memory has the table pages alone.
 //!
 //! A remap is written as *log pages* into the next of a fixed number of slots, before it is
 //! acknowledged. It counts only when all its log pages are there: each says how many pairs the
@@ -128,11 +128,17 @@ fn is_log(config: &DriveConfig) -> bool {
     config.remap.is_some_and(|remap| remap.store == RemapStore::Log)
 }
 
+/// A log in non-volatile memory has no slots on flash, but tables for what it has no room for.
+fn has_tables(config: &DriveConfig) -> bool {
+    is_log(config)
+        || config.remap.is_some_and(|remap| matches!(remap.store, RemapStore::SegmentedLog { .. }))
+}
+
 /// Table pages of the reverse map on flash.
 pub(crate) fn table_pages(config: &DriveConfig) -> u32 {
     let geometry = config.nand.geometry;
     let per_table = AddressWidth::of(config).entries_per_table(geometry.page_bytes);
-    if is_log(config) { geometry.pages().div_ceil(per_table) } else { 0 }
+    if has_tables(config) { geometry.pages().div_ceil(per_table) } else { 0 }
 }
 
 /// Slots: also for the longest remap at once.
@@ -163,16 +169,15 @@ impl RemapLog {
         }
     }
 
-    /// The tables lag behind these remaps.
-    pub(crate) fn touch(&mut self, moves: &[Move]) {
+    /// The tables lag behind entries of these pages.
+    pub(crate) fn touch(&mut self, pages: impl Iterator<Item = Ppn>) {
         let per_table = self.entries_per_table();
-        self.touched
-            .extend(moves.iter().filter_map(|entry| entry.ppn).map(|ppn| ppn.0 / per_table));
+        self.touched.extend(pages.map(|ppn| ppn.0 / per_table));
     }
 
     /// After recovery: the slots hold these remaps, which the tables may lack.
     pub(crate) fn found<'a>(&mut self, moves: impl Iterator<Item = &'a [Move]>) {
-        moves.for_each(|moves| self.touch(moves));
+        moves.for_each(|moves| self.touch(moves.iter().filter_map(|entry| entry.ppn)));
         self.next_slot = self.slots;
     }
 
@@ -244,8 +249,7 @@ impl RemapLog {
 
     /// A log or table page can no longer be read: all tables with entries are to be written anew.
     pub(crate) fn distrust(&mut self, entries: impl Iterator<Item = Ppn>) {
-        let per_table = self.entries_per_table();
-        self.touched.extend(entries.map(|ppn| ppn.0 / per_table));
+        self.touch(entries);
         self.must_rewrite = true;
     }
 

@@ -6,6 +6,7 @@
 
 mod nvm;
 mod reverse;
+mod segmented_log;
 
 use std::collections::VecDeque;
 
@@ -17,9 +18,9 @@ use crate::config::DriveConfig;
 use crate::metadata::journal::Record;
 use crate::metadata::remap_log::RemapLog;
 use crate::remap::RemapStore;
-use nvm::Change;
 pub(crate) use nvm::{Nvm, Survivor};
 pub(crate) use reverse::{Remapped, ReverseMap};
+pub(crate) use segmented_log::{LogLine, SegmentedLog, entries_per_segment, least_segments};
 
 /// One pair, with the page that moves; `None` where the source holds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,11 @@ impl Remaps {
         let (nvm, log) = match remap.store {
             RemapStore::NonVolatile { access, discard_records } => {
                 (Some(Nvm::new(access, discard_records)), None)
+            }
+            RemapStore::SegmentedLog { access, discard_records, segments, .. } => {
+                let log = SegmentedLog::new(config, segments);
+                let nvm = Nvm::new(access, discard_records).with_log(log);
+                (Some(nvm), Some(RemapLog::new(config)))
             }
             RemapStore::Log => (None, Some(RemapLog::new(config))),
         };
@@ -146,9 +152,10 @@ impl Ownership {
         let Some(remaps) = &mut self.remaps else { return };
         for &Move { ppn, to, .. } in moves {
             let Some(ppn) = ppn else { continue };
-            let before = remaps.reverse.set(ppn, Some(Remapped { lpn: to, seq }));
+            let entry = Remapped { lpn: to, seq };
+            let before = remaps.reverse.set(ppn, Some(entry));
             if let Some(nvm) = &mut remaps.nvm {
-                nvm.note(end, Change::Entry { ppn, before });
+                nvm.note_entry(end, (ppn, entry), before);
             }
         }
     }
@@ -194,7 +201,7 @@ impl Ownership {
     /// A block is erased at `end`: what its pages held is of no more interest.
     pub(crate) fn note_erase(&mut self, block: BlockId, end: SimTime) {
         let Some(remaps) = &mut self.remaps else { return };
-        let Some(entries) = remaps.reverse.forget(block) else { return };
+        let entries = remaps.reverse.forget(block);
         if let Some(nvm) = &mut remaps.nvm {
             nvm.note_erase(end, block, entries);
         }

@@ -14,6 +14,7 @@ use dovetail_nand::{BlockId, Ppn, Seq};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::reverse::{BlockEntries, Remapped, ReverseMap};
+use super::segmented_log::{Entry, LogLine, SegmentedLog};
 use super::{Move, deaths};
 use crate::metadata::journal::Record;
 
@@ -29,6 +30,10 @@ pub(super) enum Change {
     /// Records went to flash.
     Drained(Vec<Record>),
     Erased(BlockId, BlockEntries),
+    /// An entry of this page was added to the log.
+    Logged(Ppn),
+    /// Entries of the log were dropped.
+    Freed(Vec<Entry>),
 }
 
 /// The entries of a remap that is being written.
@@ -54,6 +59,8 @@ struct Cut {
 pub(crate) struct Nvm {
     access: SimSpan,
     room: usize,
+    /// In place of the table: the entries in the order of their remaps.
+    log: Option<SegmentedLog>,
     intent: Option<Intent>,
     /// Time when all that was written so far is there.
     end: SimTime,
@@ -65,6 +72,7 @@ pub(crate) struct Nvm {
 #[derive(Clone, Debug)]
 pub(crate) struct Survivor {
     reverse: ReverseMap,
+    log: Option<SegmentedLog>,
     records: Vec<Record>,
     /// Set if changes are kept to be undone.
     remembers: bool,
@@ -77,11 +85,27 @@ impl Nvm {
         Self {
             access,
             room: room as usize,
+            log: None,
             intent: None,
             end: SimTime::ZERO,
             cut: None,
             undo: None,
         }
+    }
+
+    /// The same with a log in place of the table.
+    pub(crate) fn with_log(self, log: SegmentedLog) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
+    /// The log, if there is one in place of the table.
+    pub(crate) fn log(&self) -> Option<&SegmentedLog> {
+        self.log.as_ref()
+    }
+
+    /// Goes on with the log that a power cut has left.
+    pub(crate) fn adopt_log(&mut self, log: Option<SegmentedLog>) {
+        self.log = log;
     }
 
     /// Returns when all that was written so far is there.
@@ -129,7 +153,20 @@ impl Nvm {
         }
     }
 
-    pub(super) fn note(&mut self, at: SimTime, change: Change) {
+    /// A page got an entry, in place of the one before.
+    pub(super) fn note_entry(&mut self, at: SimTime, entry: Entry, before: Option<Remapped>) {
+        let ppn = entry.0;
+        let change = match &mut self.log {
+            Some(log) => {
+                log.append(entry);
+                Change::Logged(ppn)
+            }
+            None => Change::Entry { ppn, before },
+        };
+        self.note(at, change);
+    }
+
+    fn note(&mut self, at: SimTime, change: Change) {
         if let Some(undo) = &mut self.undo {
             undo.push((at, change));
         }
@@ -158,8 +195,30 @@ impl Nvm {
     }
 
     /// A block was erased at `at`, and its entries are dropped.
-    pub(super) fn note_erase(&mut self, at: SimTime, block: BlockId, entries: BlockEntries) {
-        self.note(at, Change::Erased(block, entries));
+    pub(super) fn note_erase(
+        &mut self,
+        at: SimTime,
+        block: BlockId,
+        entries: Option<BlockEntries>,
+    ) {
+        match (&mut self.log, entries) {
+            (Some(log), _) => {
+                if let Some((entries, end)) = log.note_erase(block, at) {
+                    self.note(end, Change::Freed(entries));
+                }
+            }
+            (None, Some(entries)) => self.note(at, Change::Erased(block, entries)),
+            (None, None) => {}
+        }
+    }
+
+    /// The log's entries of a line are on flash at `end`. What is written next comes after that: it
+    /// may take their place.
+    pub(crate) fn note_destage(&mut self, end: SimTime, line: LogLine) {
+        let Some(log) = &mut self.log else { return };
+        let entries = log.free(line);
+        self.end = self.end.max(end);
+        self.note(end, Change::Freed(entries));
     }
 
     /// Records are on flash from `at` on, and no longer here.
@@ -174,6 +233,10 @@ impl Nvm {
         mut reverse: ReverseMap,
         mut records: Vec<Record>,
     ) -> Survivor {
+        let mut log = self.log;
+        if log.is_some() {
+            reverse.take();
+        }
         let remembers = self.undo.is_some();
         let undo = self.undo.into_iter().flatten().rev();
         for (_, change) in undo.filter(|(at, _)| cut.is_some_and(|cut| *at > cut)) {
@@ -185,9 +248,15 @@ impl Nvm {
                 }
                 Change::Drained(drained) => drop(records.splice(0..0, drained)),
                 Change::Erased(block, entries) => reverse.restore(block, entries),
+                Change::Logged(ppn) => log.iter_mut().for_each(|log| log.take_back(ppn)),
+                Change::Freed(entries) => {
+                    if let Some(log) = &mut log {
+                        log.restore(entries);
+                    }
+                }
             }
         }
-        Survivor { reverse, records, remembers, intent: self.intent }
+        Survivor { reverse, log, records, remembers, intent: self.intent }
     }
 }
 
@@ -199,8 +268,11 @@ impl Survivor {
             return;
         }
         for &Move { ppn, to, .. } in &intent.moves {
-            if let Some(ppn) = ppn {
-                self.reverse.set(ppn, Some(Remapped { lpn: to, seq: intent.seq }));
+            let Some(ppn) = ppn else { continue };
+            let entry = Remapped { lpn: to, seq: intent.seq };
+            match &mut self.log {
+                Some(log) => log.append((ppn, entry)),
+                None => drop(self.reverse.set(ppn, Some(entry))),
             }
         }
         self.records.extend(deaths(&intent.moves).map(|lpn| Record::of_page(lpn, intent.seq)));
@@ -208,7 +280,7 @@ impl Survivor {
 
     /// The entries of the reverse map.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (Ppn, Remapped)> {
-        self.reverse.iter()
+        self.reverse.iter().chain(self.log.iter().flat_map(SegmentedLog::entries))
     }
 
     /// The records of discards.
@@ -216,8 +288,8 @@ impl Survivor {
         &self.records
     }
 
-    /// The records to go on with, and whether changes were kept to be undone.
-    pub(crate) fn into_records(self) -> (Vec<Record>, bool) {
-        (self.records, self.remembers)
+    /// What to go on with: the records, the log, and whether changes were kept to be undone.
+    pub(crate) fn into_parts(self) -> (Vec<Record>, Option<SegmentedLog>, bool) {
+        (self.records, self.log, self.remembers)
     }
 }

@@ -16,8 +16,9 @@ use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Times};
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 7] = [
+const BUILTIN: [(&str, &str); 8] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
+    ("femu-32g-nvm-log", include_str!("../../../../profiles/femu-32g-nvm-log.toml")),
     ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
     ("openssd-230g", include_str!("../../../../profiles/openssd-230g.toml")),
     ("flashsim-100g", include_str!("../../../../profiles/flashsim-100g.toml")),

@@ -27,6 +27,9 @@ const DEFAULT_CACHE: (&str, u64) = ("dftl", 512 * 1024);
 /// No cache: the whole map is in memory.
 const NO_CACHE: &str = "none";
 
+/// Bytes of a segment of the log of remaps in non-volatile memory. Assumed: 31 entries.
+const SEGMENT_BYTES: u32 = 512;
+
 /// The flash at a scale.
 struct Scaled {
     geometry: Geometry,
@@ -90,7 +93,7 @@ impl Profile {
             command_serial: self
                 .us("host.command_serial_us", self.host.command_serial_us.unwrap_or_default())?,
             map_cache: self.map_cache(overrides, scale, &geometry)?,
-            remap: self.remap()?,
+            remap: self.remap(scale)?,
             devirtualize: self.devirtualize(overrides)?,
             seed: overrides.seed,
             serial: DriveSerial::of(&[self.text.as_bytes(), &overrides.seed.to_le_bytes()]),
@@ -305,16 +308,19 @@ impl Profile {
             .ok_or_else(|| self.value("ftl.gc", name, format!("one of {}", names())))
     }
 
-    fn remap(&self) -> Result<Option<RemapConfig>, ProfileError> {
+    fn remap(&self, scale: f64) -> Result<Option<RemapConfig>, ProfileError> {
         const MOST: u32 = 1 << 20;
         let Some(remap) = &self.remap else { return Ok(None) };
         let store = match remap.store.as_str() {
             "nvm" => self.non_volatile(remap)?,
+            "nvm-log" => self.segmented_log(remap, scale)?,
             "log" => self.remap_log(remap)?,
-            other => return Err(self.value("remap.store", other, "nvm or log".into())),
+            other => return Err(self.value("remap.store", other, "nvm, nvm-log or log".into())),
         };
         let (command_time, pair_time) = match store {
-            RemapStore::NonVolatile { access, .. } => (SimSpan::ZERO, access),
+            RemapStore::NonVolatile { access, .. } | RemapStore::SegmentedLog { access, .. } => {
+                (SimSpan::ZERO, access)
+            }
             RemapStore::Log => {
                 (self.us("timing.program_us", self.timing.program_us)?, SimSpan::ZERO)
             }
@@ -341,23 +347,43 @@ impl Profile {
     }
 
     fn non_volatile(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
+        if let Some(log) = &remap.log {
+            return Err(self.value("remap.log", log, "nothing with store = \"nvm\"".into()));
+        }
+        let (access, discard_records) = self.non_volatile_figures(remap)?;
+        Ok(RemapStore::NonVolatile { access, discard_records })
+    }
+
+    /// The log shrinks with the drive, as far as the longest remap allows.
+    fn segmented_log(&self, remap: &Remap, scale: f64) -> Result<RemapStore, ProfileError> {
         let lacks =
-            |key, range: &str| self.value(key, "left out", format!("{range} with store = \"nvm\""));
+            || self.value("remap.log", "left out", "a size with store = \"nvm-log\"".into());
+        let bytes = self.bytes("remap.log", remap.log.as_ref().ok_or_else(lacks)?)?;
+        let segments = (bytes as f64 * scale) as u32 / SEGMENT_BYTES;
+        let (access, discard_records) = self.non_volatile_figures(remap)?;
+        let segment_bytes = SEGMENT_BYTES;
+        Ok(RemapStore::SegmentedLog { access, discard_records, segments, segment_bytes })
+    }
+
+    /// The time of an entry, and the room for records of discards.
+    fn non_volatile_figures(&self, remap: &Remap) -> Result<(SimSpan, u32), ProfileError> {
+        let lacks = |key, range: &str| {
+            self.value(key, "left out", format!("{range} with non-volatile memory"))
+        };
         let entry_us = remap.entry_us.ok_or_else(|| lacks("remap.entry_us", "0 to 1000000000"))?;
         let records =
             remap.discard_records.ok_or_else(|| lacks("remap.discard_records", "1 to 1000000"))?;
-        Ok(RemapStore::NonVolatile {
-            access: self.us("remap.entry_us", entry_us)?,
-            discard_records: self.int("remap.discard_records", records, 1, 1_000_000)?,
-        })
+        let records = self.int("remap.discard_records", records, 1, 1_000_000)?;
+        Ok((self.us("remap.entry_us", entry_us)?, records))
     }
 
     fn remap_log(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
         let needless =
             |key, value: String| self.value(key, &value, "nothing with store = \"log\"".into());
-        match (remap.entry_us, remap.discard_records) {
-            (Some(us), _) => Err(needless("remap.entry_us", us.to_string())),
-            (_, Some(records)) => Err(needless("remap.discard_records", records.to_string())),
+        match (remap.entry_us, remap.discard_records, &remap.log) {
+            (Some(us), ..) => Err(needless("remap.entry_us", us.to_string())),
+            (_, Some(records), _) => Err(needless("remap.discard_records", records.to_string())),
+            (_, _, Some(log)) => Err(needless("remap.log", log.clone())),
             _ => Ok(RemapStore::Log),
         }
     }

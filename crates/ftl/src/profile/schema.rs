@@ -85,4 +85,6 @@ pub(super) struct Remap {
     /// With non-volatile memory only.
     pub(super) entry_us: Option<f64>,
     pub(super) discard_records: Option<i64>,
+    /// The size of a segmented log there.
+    pub(super) log: Option<String>,
 }

@@ -120,6 +120,8 @@ pub struct Counters {
     pub remapped_pairs: u64,
     /// Entries written to non-volatile memory: pairs, and records of discards.
     pub nvm_accesses: u64,
+    /// Lines whose entries went to flash because the log of remaps in non-volatile memory was full.
+    pub destaged_lines: u64,
     /// Blocks that the host read.
     pub read_blocks: u64,
     /// Of these, blocks that hold nothing: never written, or discarded. They are answered without
@@ -198,6 +200,7 @@ impl Sub for Counters {
             remaps: self.remaps - earlier.remaps,
             remapped_pairs: self.remapped_pairs - earlier.remapped_pairs,
             nvm_accesses: self.nvm_accesses - earlier.nvm_accesses,
+            destaged_lines: self.destaged_lines - earlier.destaged_lines,
             read_blocks: self.read_blocks - earlier.read_blocks,
             empty_read_blocks: self.empty_read_blocks - earlier.empty_read_blocks,
             written_blocks: self.written_blocks - earlier.written_blocks,

@@ -15,6 +15,7 @@
 
 mod clock;
 mod explain;
+mod fragmented;
 mod history;
 mod snapshot;
 mod survey;
@@ -31,6 +32,7 @@ use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
 use crate::{Crash, Model, Recording, RecordingDevice};
 pub use clock::Clock;
 pub use explain::{Explained, explain};
+pub use fragmented::Fragmented;
 pub use history::{History, Promise};
 pub use snapshot::Snapshot;
 pub use survey::{Survey, survey};
