@@ -55,7 +55,7 @@ const CHORES: [Chore; 21] = [
     },
     Chore {
         name: "crash-remap",
-        about: "cut the power of the drive under F2FS that remaps: cargo xtask crash-remap [SEEDS] (250: 20,000 cuts, 5 minutes)",
+        about: "cut the power of the drive under F2FS that remaps: cargo xtask crash-remap [SEEDS] (250: 40,000 cuts, half an hour)",
         run: crash_remap,
     },
     Chore {

@@ -31,6 +31,8 @@ mod mapcache_lanes;
 mod mapcache_load;
 mod mapcache_sizes;
 mod mapcache_table_1;
+mod remap_cleaning;
+mod remap_log;
 mod rmipu_figure_1;
 mod rmipu_figure_3;
 mod rmipu_figure_4;
@@ -50,12 +52,14 @@ use serde::Serialize;
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 26] = [
+pub const FIGURES: [&Figure; 28] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
     &rmipu_figure_4::FIGURE,
     &rmipu_fragmentation::FIGURE,
+    &remap_cleaning::FIGURE,
+    &remap_log::FIGURE,
     &mapcache_table_1::FIGURE,
     &mapcache_figure_1::FIGURE,
     &mapcache_figure_5::FIGURE,
