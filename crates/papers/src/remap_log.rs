@@ -51,7 +51,7 @@ fn config(
 ) -> Result<DriveConfig, BenchError> {
     let figures = held_pairs.map(|pairs| ("remap.held_pairs", pairs.into()));
     let profile = Profile::load(name).map_err(|error| failed(&error))?;
-    let profile = profile.with_figures(figures.into_iter()).map_err(|error| failed(&error))?;
+    let profile = profile.with_figures(figures).map_err(|error| failed(&error))?;
     let overrides = Overrides { scale: Some(scale), seed, ..Overrides::default() };
     profile.resolve(&overrides).map_err(|error| failed(&error))
 }
@@ -178,7 +178,7 @@ fn measure(config: DriveConfig, workload: Workload, seed: u64) -> Result<Costs, 
     let mut host = Host { drive, now, rng, remaps, remapping, most_bytes };
     let played = (0..layout.used).step_by(64).try_for_each(|start| host.write(start, 64));
     played.and_then(|()| workload(&mut host, layout)).map_err(|error| failed(&error))?;
-    let counters = host.drive.counters().clone();
+    let counters = host.drive.counters();
     let own = counters.programs[Cause::Remap as usize] + counters.programs[Cause::Journal as usize];
     let switched_off = host.drive.into_unrecovered();
     let before = switched_off.flash_operations();
