@@ -380,6 +380,8 @@ fn a_file_level_trace_is_a_workload() {
         assert!(fast["elapsed_s"].as_f64() < paced["elapsed_s"].as_f64());
     }
     assert_refused(&bench("calls.txt --stack f2fs --gaps=-1"), 2, "gaps is -1: give 0 to 1000");
+    assert_refused(&bench("calls.txt --stack f2fs --cpus 2"), 1, "has no CPU times");
+    assert_refused(&bench("calls.txt --stack f2fs --cpus 0"), 2, "cpus is 0: give 1 to 1024");
     assert_refused(
         &bench("calls.txt --stack f2fs --set a=1"),
         2,
