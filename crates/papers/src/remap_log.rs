@@ -208,6 +208,7 @@ fn shown(workload: &str, store: &str, costs: &Costs) -> Comparison {
 }
 
 const OURS: &str = "none: a figure of ours";
+const SMALL: &str = "none: a figure of ours; Remap-SSD's abstract says that it is small";
 
 fn statements(workload: &str, [table, log, flash]: [&Costs; 3]) -> [Comparison; 3] {
     let all =
@@ -231,7 +232,7 @@ fn statements(workload: &str, [table, log, flash]: [&Costs; 3]) -> [Comparison; 
         ),
         direction(
             format!("{workload}: it holds fewer bytes than the table"),
-            "Remap-SSD: small memory",
+            SMALL,
             format!(
                 "{} against {} MiB",
                 rounded(log.most_bytes as f64 / MIB),
@@ -252,7 +253,7 @@ fn memory(seed: u64) -> Result<Comparison, BenchError> {
     let mib = |bytes: u64| rounded(bytes as f64 / MIB);
     Ok(Comparison {
         what: "non-volatile memory of the log, of the table, of the log on flash".into(),
-        paper: "Remap-SSD: small memory".into(),
+        paper: SMALL.into(),
         ours: format!("{}, {}, {} MiB", mib(log), mib(table), mib(flash)),
         rule: "the log at most a tenth of the table".into(),
         agrees: log * 10 <= table && flash == 0,

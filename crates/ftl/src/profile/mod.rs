@@ -18,8 +18,8 @@ pub use sensitivity::Variant;
 /// The profiles that come with the project: name and text.
 const BUILTIN: [(&str, &str); 8] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
-    ("femu-32g-nvm-log", include_str!("../../../../profiles/femu-32g-nvm-log.toml")),
     ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
+    ("femu-32g-nvm-log", include_str!("../../../../profiles/femu-32g-nvm-log.toml")),
     ("openssd-230g", include_str!("../../../../profiles/openssd-230g.toml")),
     ("flashsim-100g", include_str!("../../../../profiles/flashsim-100g.toml")),
     ("fsdv-5g", include_str!("../../../../profiles/fsdv-5g.toml")),
@@ -296,11 +296,11 @@ mod tests {
             "{buffer}"
         );
         let store = message("store = \"nvm\"", "store = \"ram\"");
-        assert_eq!(store, "my.toml: remap.store is 'ram', allowed is nvm or log");
+        assert_eq!(store, "my.toml: remap.store is 'ram', allowed is nvm, nvm-log or log");
         let entry = message("entry_us = 0.1", "");
         assert_eq!(
             entry,
-            "my.toml: remap.entry_us is 'left out', allowed is 0 to 1000000000 with store = \"nvm\""
+            "my.toml: remap.entry_us is 'left out', allowed is 0 to 1000000000 with non-volatile memory"
         );
         let needless = message("store = \"nvm\"", "store = \"log\"");
         assert_eq!(
@@ -310,7 +310,7 @@ mod tests {
         let policy = message("[remap]", "[map_cache]\npolicy = \"mru\"\nsize = \"64KiB\"\n[remap]");
         assert_eq!(
             policy,
-            "my.toml: map_cache.policy is 'mru', allowed is one of dftl, split, split-bounded, dftl-single, dftl-flashsim, lru, cdftl, s-ftl, tpftl, extent, none"
+            "my.toml: map_cache.policy is 'mru', allowed is one of dftl, split, split-bounded, dftl-single, dftl-flashsim, lru, cdftl, s-ftl, leaftl, leaftl-4, tpftl, extent, lanes, none"
         );
         let range = message("read_us = 50", "read_us = -1");
         assert_eq!(range, "my.toml: timing.read_us is '-1', allowed is 0 to 1000000000");
@@ -320,7 +320,7 @@ mod tests {
             Profile::load("femu")
                 .unwrap_err()
                 .to_string()
-                .contains("femu-32g, femu-32g-log, openssd-230g")
+                .contains("femu-32g, femu-32g-log, femu-32g-nvm-log, openssd-230g")
         );
     }
 }
