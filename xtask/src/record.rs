@@ -1,6 +1,6 @@
-//! `cargo xtask record TRACE FOLDER -- COMMAND...`: the calls of any program on the files below a
-//! folder, as a file-level trace (docs/workloads.md). A small library is loaded into the program,
-//! which costs a call about a microsecond; it needs a C compiler.
+//! `cargo xtask record TRACE FOLDER -- COMMAND...`: the calls of a program on the files below a
+//! folder, as a file-level trace (docs/workloads.md, which says what is not noted). A small library
+//! is loaded into the program, which costs a call about a microsecond; it needs a C compiler.
 
 mod log;
 pub(crate) mod tpcc;
@@ -35,6 +35,9 @@ impl Recorder {
         let options = ["-O2", "-shared", "-fPIC", "-Wall", "-o"];
         run(Command::new("cc").args(options).arg(&library).arg(&source).arg("-ldl"))?;
         let log = place.join(format!("{}.log", std::process::id()));
+        if log.exists() {
+            fs::remove_file(&log).map_err(failed)?;
+        }
         let folder = folder.canonicalize().map_err(|error| format!("{folder:?}: {error}"))?;
         Ok(Self { library, folder, log })
     }
@@ -50,6 +53,13 @@ impl Recorder {
     /// Writes what was recorded as a trace, times rounded down to `clock_us`, and removes the log.
     pub(crate) fn write(self, trace: &Path, clock_us: u64) -> Result<(), String> {
         let log = Log::read(&self.log)?;
+        if log.calls() == 0 {
+            fs::remove_file(&self.log).map_err(|error| error.to_string())?;
+            return Err(
+                "no call was noted: does the program go through stdio, or is it linked statically?"
+                    .into(),
+            );
+        }
         let failed = |error: std::io::Error| format!("{}: {error}", trace.display());
         let mut file = BufWriter::new(fs::File::create(trace).map_err(failed)?);
         log.write(&mut file, clock_us).and_then(|()| file.flush()).map_err(failed)?;
@@ -66,6 +76,8 @@ pub(crate) fn record(arguments: &[String]) -> Result<(), String> {
         return Err("give -- before the command".into());
     }
     let recorder = Recorder::new(Path::new(folder))?;
-    run(recorder.record(Command::new(program).args(rest)))?;
-    recorder.write(Path::new(trace), 1)
+    // what was recorded is kept, also of a program that fails or is stopped
+    let ended = run(recorder.record(Command::new(program).args(rest)));
+    recorder.write(Path::new(trace), 1)?;
+    ended
 }

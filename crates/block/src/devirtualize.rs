@@ -23,7 +23,8 @@ use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::command::Command;
 use crate::device::{BlockDevice, DeviceError};
 
-/// The identity of a drive, as the serial number that a drive tells its host. Never 0.
+/// The identity of a drive, as the serial number that a drive tells its host. 0 names none: no drive
+/// has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DriveSerial(pub u64);
 

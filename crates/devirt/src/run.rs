@@ -148,7 +148,7 @@ impl Run {
     }
 
     /// The first part of a step: looks for a batch, and prepares the file system for it; returns
-    /// whether there is one. What that has issued must be over before the batch begins.
+    /// whether there is one. Its commands must have completed before the batch begins.
     ///
     /// # Errors
     /// Errors of the file system.

@@ -274,6 +274,12 @@ fn says_what_it_cannot<K: Kind>() {
     let (mut fs, mut files, mut rng) = (made::<K>(6), Files::default(), Rng::new(6));
     files.load(&mut fs, &mut rng, 20);
     run::<K>(&mut fs, &mut rng, Unit::Most);
+    // also one that was cut: nothing is recovered before the drive is known
+    files.load(&mut fs, &mut rng, 20);
+    fs.sync().unwrap();
+    let cut = volume_of::<K>(K::device_mut(&mut fs).clone());
+    let said = K::try_mount(cut, SimTime::ZERO).err().unwrap();
+    assert!(said.contains("an image or another kind of drive has none: mount it"), "{said}");
     let copy = volume_of::<K>(K::unmount(fs));
     for said in [K::try_mount(copy.clone(), SimTime::ZERO).err().unwrap(), K::opened(copy.clone())]
     {
@@ -286,6 +292,7 @@ fn says_what_it_cannot<K: Kind>() {
 
 #[test]
 fn what_cannot_says_so_in_a_sentence() {
+    says_what_it_cannot::<Ext3>();
     says_what_it_cannot::<Ext4>();
     says_what_it_cannot::<F2fs>();
 }

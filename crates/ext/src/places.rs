@@ -1,6 +1,6 @@
 //! Block numbers that are places of the device: those with the highest of their 32 bits set.
 
-use dovetail_block::{DeviceInfo, DeviceSpace};
+use dovetail_block::{DeviceInfo, DeviceSpace, DriveSerial};
 
 use crate::error::Incompatible;
 use crate::format::{PHYSICAL_BIT, Superblock};
@@ -29,7 +29,13 @@ impl Places {
     pub(crate) fn check_drive(self, superblock: &Superblock) -> Result<(), Incompatible> {
         let volume = superblock.drive;
         let found = self.space.ok_or(Incompatible::Devirtualized(volume))?.drive;
-        if volume == found { Ok(()) } else { Err(Incompatible::OtherDrive { volume, found }) }
+        // volumes of earlier versions name none
+        let is_named = volume != DriveSerial::default();
+        if volume == found || !is_named {
+            Ok(())
+        } else {
+            Err(Incompatible::OtherDrive { volume, found })
+        }
     }
 
     /// Is true if `block` is the number of a place that the device has.

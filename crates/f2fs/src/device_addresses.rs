@@ -2,7 +2,7 @@
 //!
 //! The marks of F2FS (holes, reserved blocks, compressed clusters) stay what they are.
 
-use dovetail_block::{DeviceInfo, DeviceSpace, Lba};
+use dovetail_block::{DeviceInfo, DeviceSpace, DriveSerial, Lba};
 
 use crate::error::Incompatible;
 use crate::format::{BlockAddr, Superblock};
@@ -35,7 +35,13 @@ impl DeviceAddresses {
     pub(crate) fn check_drive(self, superblock: &Superblock) -> Result<(), Incompatible> {
         let volume = superblock.drive;
         let found = self.space.ok_or(Incompatible::Devirtualized(volume))?.drive;
-        if volume == found { Ok(()) } else { Err(Incompatible::OtherDrive { volume, found }) }
+        // volumes of earlier versions name none
+        let is_named = volume != DriveSerial::default();
+        if volume == found || !is_named {
+            Ok(())
+        } else {
+            Err(Incompatible::OtherDrive { volume, found })
+        }
     }
 
     pub(crate) const fn is_some(self) -> bool {

@@ -81,14 +81,14 @@ pub struct DriveConfig {
     pub serial: DriveSerial,
 }
 
-/// How a drive tells writes apart into its streams.
+/// Means by which a drive tells writes apart into its streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StreamsBy {
-    /// By the host's hints.
+    /// The host's hints.
     #[default]
     Hint,
-    /// By address: each sequence of writes has a stream, and what belongs to none has the first.
-    /// The host sees one stream.
+    /// Addresses: each sequence of writes has a stream, and what belongs to none has the first. The
+    /// host sees one stream.
     Address,
 }
 

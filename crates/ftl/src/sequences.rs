@@ -25,7 +25,7 @@ struct Head {
 }
 
 impl Sequences {
-    /// None is known; so many may be at a time, at least one.
+    /// No sequence is known yet. At most `most` are at a time, and at least one.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             known: vec![Head::default(); most.max(1)],

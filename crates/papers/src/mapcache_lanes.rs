@@ -28,12 +28,12 @@ const OTHERS: [&str; 5] = ["dftl", "tpftl", "s-ftl", "leaftl", "extent"];
 const LANES: &str = "lanes";
 /// The file system on which the memory for reads as with the whole map is looked for.
 const LOG: &str = "f2fs-lfs";
-/// By how much a latency may be above another one and still count as equal.
+/// Ratio of two latencies up to which they count as equal.
 const EQUAL: f64 = 1.05;
 /// The part of S-FTL's memory that is to suffice.
 const SHARE: f64 = 0.25;
 
-/// Where the drive puts what the host writes.
+/// Placement of what the host writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Placement {
     OneStream,
@@ -210,7 +210,7 @@ fn memory(cells: &[Cell]) -> Comparison {
     }
 }
 
-/// In no cell is `lanes` more behind the best other policy than what counts as equal.
+/// Statement that `lanes` is nowhere more behind the best other policy than what counts as equal.
 fn never_behind(cells: &[Cell], what: &str, latency: Latency) -> Comparison {
     let behind: Vec<_> = cells.iter().map(|cell| (cell, cell.behind(latency))).collect();
     let worse = behind.iter().filter(|(_, (_, ratio))| ratio.is_nan() || *ratio > EQUAL).count();

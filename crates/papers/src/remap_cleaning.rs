@@ -93,7 +93,6 @@ impl Costs {
             job(name).map_or(f64::NAN, |job| bytes(job) as f64 / 1e6 / job.elapsed_s)
         };
         let fsync = job("update").map(|job| job.latency.flush.percentiles);
-        let fsync = fsync.unwrap_or_default();
         let waf = |waf: Option<f64>| waf.unwrap_or(f64::NAN);
         Self {
             moved: count(&run.events, "moved_blocks"),
@@ -102,7 +101,9 @@ impl Costs {
             drive_waf: waf(run.totals.device_waf),
             total_waf: waf(run.totals.total_waf),
             write_mb_per_s: rate(|job| job.written_bytes, "update"),
-            fsync_ms: [fsync.mean_ns, fsync.p99_ns as f64].map(|ns| ns / 1e6),
+            fsync_ms: fsync.map_or([f64::NAN; 2], |fsync| {
+                [fsync.mean_ns, fsync.p99_ns as f64].map(|ns| ns / 1e6)
+            }),
             read_mb_per_s: rate(|job| job.read_bytes, "read"),
             read_kib: run.requests.by_kind.read.mean_kib,
             pairs: run.requests.remap.pairs,

@@ -142,14 +142,15 @@ fn cleaning(host: &mut Host, layout: Layout) -> Result<(), DeviceError> {
 /// A sixteenth of the pages goes back and forth between two addresses.
 fn again(host: &mut Host, layout: Layout) -> Result<(), DeviceError> {
     let pages = layout.blocks / 16;
-    for number in 0..layout.blocks / UPDATE {
-        let (round, start) = (number * UPDATE / pages, number * UPDATE % pages);
+    for round in 0..layout.blocks / pages {
         let moved = |block| match round % 2 {
             0 => pair(layout.used + block, block),
             _ => pair(block, layout.used + block),
         };
-        let pairs: Vec<_> = (start..(start + UPDATE).min(pages)).map(moved).collect();
-        host.remap(&pairs)?;
+        for start in (0..pages).step_by(UPDATE as usize) {
+            let pairs: Vec<_> = (start..(start + UPDATE).min(pages)).map(moved).collect();
+            host.remap(&pairs)?;
+        }
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ pub enum Way {
 /// checkpoint ends a batch as well, whoever asks for it, so a tool that stops in the midst of its
 /// work leaves nothing begun. A power cut leaves all pointers of a batch old, or all new.
 pub trait Devirtualize: PointerWalk {
-    /// Blocks that [`Self::devirtualize`] takes at once, at most.
+    /// Blocks that [`Self::begin_renames`] takes at once, at most.
     ///
     /// # Errors
     /// [`Error::Unsupported`], in a sentence, where file system or device cannot.

@@ -7,7 +7,9 @@
  * two readings of the clock and two of the thread's CPU time, about a microsecond.
  *
  * Noted: read, write, their p and v forms, fsync, fdatasync, fallocate, posix_fallocate. Not
- * noted: memory mappings, io_uring, libaio, changes of a size by truncation, names that go.
+ * noted: stdio (fread, fwrite), memory mappings, io_uring, libaio, preadv2 and pwritev2,
+ * copy_file_range, sendfile, sync_file_range, programs linked statically, changes of a size by
+ * truncation, names that go.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -58,6 +60,7 @@ static size_t folder_bytes;
 static _Atomic uint32_t files[FDS]; /* 0: not known yet, otherwise number + 1 */
 static __thread uint32_t thread_id;
 static __thread uint64_t cpu_before;
+static __thread uint64_t cpu_of_others; /* before calls that were left out since the last record */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -70,6 +73,7 @@ static void forget_thread(void)
 {
     thread_id = 0;
     cpu_before = 0;
+    cpu_of_others = 0;
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -179,13 +183,16 @@ static void call_ended(struct call *call, char kind, int64_t offset, int64_t byt
     if (record && bytes >= 0) {
         record->start_ns = call->start_ns;
         record->duration_ns = clock_ns(CLOCK_MONOTONIC) - call->start_ns;
-        record->cpu_ns = call->cpu_ns;
+        record->cpu_ns = call->cpu_ns + cpu_of_others;
         record->offset = offset;
         record->bytes = (uint64_t)bytes;
         record->thread = thread_id;
         record->file = call->file - 1;
         atomic_thread_fence(memory_order_release);
         record->kind = (uint32_t)kind;
+        cpu_of_others = 0;
+    } else {
+        cpu_of_others += call->cpu_ns;
     }
     cpu_before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     errno = saved;
@@ -196,10 +203,10 @@ static void call_ended(struct call *call, char kind, int64_t offset, int64_t byt
     if (!real)                                                                                     \
         real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);
 
-/* Where a read or write without an offset goes. */
-static int64_t position(int fd)
+/* Where a read or write without an offset goes: writes may be appended. */
+static int64_t position(int fd, char kind)
 {
-    int flags = fcntl(fd, F_GETFL);
+    int flags = kind == 'w' ? fcntl(fd, F_GETFL) : 0;
     return flags >= 0 && (flags & O_APPEND) ? -1 : (int64_t)lseek(fd, 0, SEEK_CUR);
 }
 
@@ -236,7 +243,7 @@ VECTOR_AT_OFFSET(pwritev64, 'w', off64_t)
     {                                                                                              \
         REAL(name)                                                                                 \
         struct call call = call_begins(fd);                                                        \
-        int64_t at = call.file == OTHER ? 0 : position(fd);                                        \
+        int64_t at = call.file == OTHER ? 0 : position(fd, kind);                                        \
         ssize_t done = real(fd, buffer, bytes);                                                    \
         call_ended(&call, kind, at, done);                                                         \
         return done;                                                                               \
@@ -283,8 +290,7 @@ ALLOCATE(fallocate64, off64_t)
 POSIX_ALLOCATE(posix_fallocate, off_t)
 POSIX_ALLOCATE(posix_fallocate64, off64_t)
 
-/* A descriptor that is closed is the next file's; so is one that is opened past this library's
- * eyes, which is why opening forgets as well. */
+/* A descriptor that is closed is the next file's. */
 static void forget(int fd)
 {
     if (fd >= 0 && fd < FDS)
@@ -310,4 +316,20 @@ int dup2(int fd, int to)
     REAL(dup2)
     forget(to);
     return real(fd, to);
+}
+
+/* Also where a descriptor is taken over without a close. */
+int dup3(int fd, int to, int flags)
+{
+    REAL(dup3)
+    forget(to);
+    return real(fd, to, flags);
+}
+
+int close_range(unsigned int first, unsigned int last, int flags)
+{
+    REAL(close_range)
+    for (unsigned int fd = first; fd < FDS && fd <= last; fd++)
+        forget((int)fd);
+    return real(first, last, flags);
 }

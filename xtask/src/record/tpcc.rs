@@ -46,6 +46,16 @@ const OPTIONS: [&str; 15] = [
     "--innodb-file-per-table=1",
 ];
 
+/// A server that runs; it is ended if it is dropped before it was stopped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A database server and its folder.
 struct Database {
     folder: PathBuf,
@@ -94,22 +104,25 @@ impl Database {
     }
 
     /// Starts the server, and waits until it answers.
-    fn start(&self, server: &mut Command) -> Result<Child, String> {
-        let child = server.spawn().map_err(|error| format!("mariadbd: {error}"))?;
+    fn start(&self, server: &mut Command) -> Result<Server, String> {
+        let mut server = Server(server.spawn().map_err(|error| format!("mariadbd: {error}"))?);
         for _ in 0..600 {
+            if server.0.try_wait().is_ok_and(|ended| ended.is_some()) {
+                break;
+            }
             std::thread::sleep(Duration::from_millis(100));
             let mut ask = self.client("SELECT 1");
             let answer = ask.stdout(Stdio::null()).stderr(Stdio::null()).status();
             if answer.is_ok_and(|status| status.success()) {
-                return Ok(child);
+                return Ok(server);
             }
         }
         Err(format!("mariadbd does not answer: see {}", self.folder.display()))
     }
 
-    fn stop(&self, mut server: Child) -> Result<(), String> {
+    fn stop(&self, mut server: Server) -> Result<(), String> {
         run(&mut self.client("SHUTDOWN"))?;
-        server.wait().map(drop).map_err(|error| error.to_string())
+        server.0.wait().map(drop).map_err(|error| error.to_string())
     }
 
     fn load(&self) -> Result<(), String> {

@@ -6,9 +6,10 @@
 //!
 //! A batch begins when the device lets both addresses lead to the same block. All pointers of the
 //! batch are rewritten in one transaction, together with the batch's number in the superblock. Other
-//! calls may join that transaction, and whichever commits it ends the batch: the device drops the
-//! old addresses, and only then blocks of the volume that they were can be taken anew. After a power cut the number says whether the new pointers are
-//! durable, and the mount ends the batch one way or the other.
+//! calls may join that transaction. Whichever commits it ends the batch: the device drops the old
+//! addresses, and only then blocks of the volume that they were can be taken anew. After a power
+//! cut the number says whether the new pointers are durable, and the mount ends the batch one way
+//! or the other.
 
 use std::collections::BTreeSet;
 
@@ -218,8 +219,9 @@ impl<D: Scheduler> Ext<D> {
         self.note_left(steps, &answer);
         let answers = std::mem::take(steps).into_iter().zip(answer);
         steps.extend(answers.filter_map(|(step, rename)| {
+            let named = rename.to?;
             let to = match way {
-                Way::ToDevice => BlockAddr((rename.to?.0 - space.first.0) | PHYSICAL_BIT),
+                Way::ToDevice => BlockAddr((named.0 - space.first.0) | PHYSICAL_BIT),
                 Way::ToVolume => step.to,
             };
             Some(Step { to, ..step })

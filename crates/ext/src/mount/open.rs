@@ -43,6 +43,10 @@ impl<D: Scheduler> Ext<D> {
         }
         let mut io = Io::new(io.into_device(), superblock.block_size() as usize, now.time);
         io.set_places(Places::of(&io.device().info(), superblock.block_size().into()));
+        // before the journal is replayed: places of another drive's would be written
+        if superblock.incompat.has(Incompat::DEVIRTUALIZED) {
+            io.places().check_drive(&superblock)?;
+        }
         let was_cut = superblock.incompat.has(Incompat::RECOVER);
         let mut fs = Self::unloaded(io, superblock, options, now);
         fs.load_groups()?;

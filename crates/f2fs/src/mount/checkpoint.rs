@@ -69,8 +69,9 @@ impl<D: Scheduler> F2fs<D> {
     ) -> Result<(), Error> {
         self.write_back_directories()?;
         self.write_dirty_nodes()?;
-        Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
         let staged = self.stage_tail(file)?;
+        // behind what takes blocks: no checkpoint has a log that stands behind its segment
+        Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
         let mut bitmaps = self.committed.bitmaps().clone();
         let plan = self.flush_nat(reason, &mut bitmaps.nat)?;
         let mut pack = self.build_pack(reason, bitmaps, &plan)?;

@@ -109,9 +109,8 @@ impl<D: Scheduler> F2fs<D> {
         if self.can_hold_move() && !self.may_show_newer(&owner) {
             return self.remap_owned(&owner);
         }
-        let [content] =
-            self.read_valid(std::slice::from_ref(block))?.try_into().unwrap_or_default();
-        self.move_owned(owner, content)
+        let content = self.read_valid(std::slice::from_ref(block))?.pop();
+        content.map_or(Ok(()), |content| self.move_owned(owner, content))
     }
 
     /// A newer content of the block is in memory, and need not wait for an fsync.

@@ -192,7 +192,7 @@ impl<D: Scheduler> Io<D> {
         self.written
     }
 
-    /// WritebackReason the device takes no more writes, if it has failed.
+    /// Reason why the device takes no more writes, if it has failed.
     pub(crate) fn failure(&self) -> Option<&DeviceError> {
         self.gatherer.failure()
     }

@@ -52,9 +52,6 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.check_volume_for_device_addresses()?;
         let addresses = DeviceAddresses::of(&self.io.device().info());
-        if marked {
-            addresses.check_drive(&self.superblock)?;
-        }
         if !addresses.is_some() {
             return Ok(());
         }
@@ -84,7 +81,10 @@ impl<D: Scheduler> F2fs<D> {
             });
         }
         if self.options.gc_remap {
-            return Err(Incompatible::DeviceAddresses("nogc_remap"));
+            return Err(Incompatible::BarredFromDeviceAddresses {
+                what: "a mount with gc_remap",
+                reason: "the drive would be asked for an address that nothing has before the next checkpoint; use nogc_remap",
+            });
         }
         check_spare_bit(self.superblock.block_count)
     }

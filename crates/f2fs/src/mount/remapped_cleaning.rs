@@ -95,6 +95,7 @@ impl<D: Scheduler> F2fs<D> {
             let [content] = content;
             self.io.write(Channel::UPDATES, WriteClass::Cleaning, address, content)?;
         }
+        self.events.gc_remapped_blocks -= self.io.held_moves.len() as u64;
         self.io.held_moves.clear();
         Ok(())
     }

@@ -1,19 +1,19 @@
 //! Whole translation pages in a condensed form: what `s-ftl` and `leaftl` are made of.
 //!
-//! What goes is the page with the fewest dirty entries, of the coldest few: over all pages, one that
+//! The page with the fewest dirty entries of the coldest few gives way: over all pages, one that
 //! was written throughout would never go. A page is measured when it is loaded, and again some time
 //! after it has changed.
 
 use super::pages::{EntrySet, Pages};
 use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Shape, TranslationPage};
 
-/// Of how many of the coldest pages the one with the fewest changes goes (assumed).
+/// Coldest pages of which the one with the fewest changes gives way (assumed).
 pub(super) const WINDOW: usize = 8;
-/// After how many changes pages are measured anew at the latest, and give way if they have grown
-/// too large (assumed).
+/// Changes after which pages are measured anew at the latest, and give way if they have grown too
+/// large (assumed).
 pub(super) const MEASURED_AFTER: u32 = 64;
 
-/// What a condensed page is found to be.
+/// A condensed page as it was measured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     /// Bytes that it takes.

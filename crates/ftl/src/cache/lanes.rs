@@ -38,7 +38,7 @@ pub(super) const FEWEST_BYTES: u64 = 20 * LONE_BYTES;
 pub(super) const MOST_CUT: u64 = NODE_BYTES + 2 * RUN_BYTES;
 /// Sequences of reads, and of writes, that are told apart at a time (assumed).
 pub(super) const SEQUENCES: usize = 8;
-/// Of the runs, how many may be protected (assumed; 20 to 50 % make little difference).
+/// Share of the runs that may be protected (assumed; 20 to 50 % make little difference).
 pub(super) const PROTECTED_PERCENT: usize = 30;
 
 /// The least of three forms: a record for each run; two bits for each entry (not known, without a

@@ -50,12 +50,11 @@ impl Run {
     }
 }
 
-/// What is cached of a translation page.
+/// The runs of a translation page, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageShape {
     pub(super) runs: u32,
-    /// The same, where those without flash pages count nothing, and those whose addresses go on
-    /// behind them count as one.
+    /// Runs with flash pages. Two of them count as one if their addresses go on over a gap.
     pub(super) pieces: u32,
 }
 

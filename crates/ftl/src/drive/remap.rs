@@ -55,7 +55,7 @@ impl Drive {
         self.carry_out(at, pairs)
     }
 
-    /// Returns what is in the write buffer only goes to flash.
+    /// Sends a source to flash that is only in the write buffer.
     pub(super) fn send_source(&mut self, at: SimTime, from: Lba) -> Result<(), DeviceError> {
         if self.buffer.dirty_mut(page_of(from)).is_some() {
             self.send(at, page_of(from))?;

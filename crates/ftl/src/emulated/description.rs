@@ -28,10 +28,9 @@ pub(super) struct Description {
 }
 
 impl Description {
-    /// A drive that gets its serial number from all this and its name.
+    /// A drive that gets its serial number from its name and all that is described here.
     pub(super) fn new(name: &str, profile: &Profile, overrides: &Overrides) -> Self {
-        let (text, seed) = (profile.text().as_bytes(), overrides.seed.to_le_bytes());
-        Self {
+        let mut description = Self {
             scale: overrides.scale.map(Ratio::value),
             over_provisioning: overrides.over_provisioning,
             gc: overrides.gc.clone(),
@@ -41,9 +40,13 @@ impl Description {
             cache_size: overrides.cache_size,
             buffer: overrides.buffer,
             seed: overrides.seed,
-            serial: Some(DriveSerial::of(&[name.as_bytes(), text, &seed]).0),
+            serial: None,
             profile: profile.text().into(),
-        }
+        };
+        let text = toml::to_string(&description).unwrap_or_default();
+        let serial = DriveSerial::of(&[name.as_bytes(), text.as_bytes()]);
+        description.serial = Some(serial.0);
+        description
     }
 
     /// The drive that it describes.

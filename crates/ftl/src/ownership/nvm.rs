@@ -288,7 +288,7 @@ impl Survivor {
         &self.records
     }
 
-    /// What to go on with: the records, the log, and whether changes were kept to be undone.
+    /// Parts to go on with: the records, the log, and whether changes were kept to be undone.
     pub(crate) fn into_parts(self) -> (Vec<Record>, Option<SegmentedLog>, bool) {
         (self.records, self.log, self.remembers)
     }

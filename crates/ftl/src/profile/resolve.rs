@@ -359,7 +359,7 @@ impl Profile {
         let lacks =
             || self.value("remap.log", "left out", "a size with store = \"nvm-log\"".into());
         let bytes = self.bytes("remap.log", remap.log.as_ref().ok_or_else(lacks)?)?;
-        let segments = (bytes as f64 * scale) as u32 / SEGMENT_BYTES;
+        let segments = (bytes as f64 * scale / f64::from(SEGMENT_BYTES)) as u32;
         let (access, discard_records) = self.non_volatile_figures(remap)?;
         let segment_bytes = SEGMENT_BYTES;
         Ok(RemapStore::SegmentedLog { access, discard_records, segments, segment_bytes })

@@ -48,8 +48,8 @@ struct Triggers {
 }
 
 impl Schedule {
-    /// Reads `every=60s,pressure=8MiB,idle=1s,hot=3s,unit=most`, of which each is there or not, but
-    /// one of the first three.
+    /// Reads `every=60s,pressure=8MiB,idle=1s,hot=3s,unit=most`. At least one of the first three is
+    /// needed.
     ///
     /// # Errors
     /// Description of the fault, as one sentence.
@@ -256,6 +256,10 @@ impl Devirtualizer {
     /// A run begins, or the one under way goes on.
     pub(super) fn begin(&mut self, now: SimTime, trigger: Trigger, map_bytes: u64) {
         self.wants_turn = true;
+        if matches!(self.stage, Some((Stage::Last, _))) {
+            // that run found nothing more, and only its last commands are under way
+            self.past.extend(self.underway.take().map(|underway| underway.episode));
+        }
         let underway = self.underway.get_or_insert_with(|| Underway {
             batches: None,
             episode: Episode {
@@ -313,7 +317,7 @@ impl Devirtualizer {
         None
     }
 
-    /// Lets a call wait for the next batch.
+    /// Lets a call wait for the end of the batch under way.
     pub(super) fn hold(&mut self, call: Held) {
         self.held.push(call);
     }

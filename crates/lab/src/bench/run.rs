@@ -139,8 +139,8 @@ impl<'w> Session<'w> {
         match lane {
             Lane::Background(thread) => self.system.wake_background(thread, at)?,
             Lane::Thread(thread) => {
-                let due = self.threads.wake(thread, at);
-                self.go_on_since(thread, due, at)?;
+                self.threads.set(thread, ThreadState::Ready);
+                self.go_on(thread, at)?;
             }
             Lane::Devirtualizer(Alarm::Room) => self.batch_played(at)?,
             Lane::Devirtualizer(alarm) => self.alarm(alarm, at),
@@ -220,35 +220,23 @@ impl<'w> Session<'w> {
     }
 
     /// Asks a thread for its calls until it waits for something.
-    fn go_on(&mut self, thread: ThreadId, now: SimTime) -> Result<(), BenchError> {
-        self.go_on_since(thread, now, now)
-    }
-
-    /// The same of a thread that would have made its next call at `asked`, but for the
-    /// devirtualizer.
-    fn go_on_since(
-        &mut self,
-        thread: ThreadId,
-        mut asked: SimTime,
-        mut now: SimTime,
-    ) -> Result<(), BenchError> {
+    fn go_on(&mut self, thread: ThreadId, mut now: SimTime) -> Result<(), BenchError> {
         loop {
             let state = match self.threads.workload.next(thread, now) {
                 Step::Call(call) if self.must_wait(&call) => {
                     if let Some(devirtualizer) = &mut self.devirtualizer {
-                        devirtualizer.hold(Held { thread, asked, call });
+                        devirtualizer.hold(Held { thread, asked: now, call });
                     }
                     ThreadState::Held
                 }
                 Step::Call(call) => {
-                    now = self.begin(thread, asked, now, call)?;
-                    asked = now;
+                    now = self.begin(thread, now, now, call)?;
                     continue;
                 }
                 Step::Sleep(until) if until <= now => continue,
                 Step::Sleep(until) => {
                     self.system.machine.wake_at(until, Lane::Thread(thread));
-                    ThreadState::Sleeping(until)
+                    ThreadState::Sleeping
                 }
                 Step::Wait => ThreadState::Waiting,
                 Step::WaitForOthers => ThreadState::WaitingForOthers,

@@ -27,7 +27,7 @@ pub(super) struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadState {
     Ready,
-    Sleeping(SimTime),
+    Sleeping,
     /// Its call waits for the devirtualizer.
     Held,
     Waiting,
@@ -74,12 +74,6 @@ impl<'w> Threads<'w> {
         self.states[thread.0 as usize] = state;
     }
 
-    /// Wakes a thread that slept; returns until when it meant to.
-    pub(super) fn wake(&mut self, thread: ThreadId, at: SimTime) -> SimTime {
-        let state = std::mem::replace(&mut self.states[thread.0 as usize], ThreadState::Ready);
-        if let ThreadState::Sleeping(until) = state { until } else { at }
-    }
-
     /// Calls under way.
     pub(super) fn busy(&self) -> u64 {
         (self.calls.len() - self.free.len()) as u64
@@ -97,7 +91,7 @@ impl<'w> Threads<'w> {
     /// Some thread goes on by itself.
     pub(super) fn goes_on(&self) -> bool {
         let goes_on =
-            |state: &ThreadState| matches!(state, ThreadState::Sleeping(_) | ThreadState::Held);
+            |state: &ThreadState| matches!(state, ThreadState::Sleeping | ThreadState::Held);
         self.states.iter().any(goes_on)
     }
 

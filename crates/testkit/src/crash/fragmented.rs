@@ -52,7 +52,7 @@ impl<M: Mountable> Fragmented<M> {
         Ok(recording.newest())
     }
 
-    /// Takes the file's name away. In a workload somebody has it open, so that its blocks stay.
+    /// Removes the file's name. In a workload somebody has it open, so that its blocks stay.
     fn unlink(&self, fs: &mut M::Mounted) -> Result<(), dovetail_vfs::Error> {
         let root = fs.root();
         let Ok(found) = fs.lookup(root, FILLER) else { return Ok(()) };

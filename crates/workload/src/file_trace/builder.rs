@@ -11,7 +11,7 @@ use crate::call::{Call, FileId};
 use crate::trace::{Bad, Lines, TraceError};
 
 /// Assumed: as many histograms of latencies fit into memory.
-const THREADS_MAX: usize = 1024;
+pub(super) const THREADS_MAX: usize = 1024;
 
 /// Reason why a line cannot be taken in.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use dovetail_time::{SimSpan, SimTime};
 
+use super::builder::THREADS_MAX;
 use super::error::FileTraceError;
 use super::order::Order;
 use super::recorded::{FileTrace, RecordedCall};
@@ -43,7 +44,7 @@ impl Pace {
             Self::Gaps(factor) if !(0.0..=1000.0).contains(&factor) => {
                 wrong("gaps", factor, "0 to 1000")
             }
-            Self::Closed(ClosedLoop { cpus, .. }) if !(1..=CPUS_MAX).contains(&cpus) => {
+            Self::Closed(ClosedLoop { cpus, .. }) if !(1..=THREADS_MAX as u32).contains(&cpus) => {
                 wrong("cpus", cpus.into(), "1 to 1024")
             }
             Self::Closed(ClosedLoop { lead: 0, .. }) => wrong("lead", 0.0, "at least 1"),
@@ -62,9 +63,6 @@ impl Pace {
         }
     }
 }
-
-/// As many as there may be threads.
-const CPUS_MAX: u32 = 1024;
 
 /// Says when a thread's next call may begin.
 #[derive(Debug)]

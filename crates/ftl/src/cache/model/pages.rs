@@ -67,7 +67,7 @@ impl Cdftl {
         self.release(page);
     }
 
-    /// Returns what was held for a page comes to the front, the first that was changed first.
+    /// Takes what was held for a page to the front, the first that was changed first.
     fn release(&mut self, page: TranslationPage) {
         let config = self.cmt.config;
         let held: Vec<Entry> = self.changed_in_order(page);
@@ -390,7 +390,7 @@ impl Model for Tpftl {
         self.bag.find(entry).map(change).is_some()
     }
 
-    /// Returns what was dirty counts as used now, in its order.
+    /// Counts what was dirty as used now, in its order.
     fn written(&mut self, page: TranslationPage) {
         let config = self.bag.config;
         while let Some(cached) = self.bag.oldest(|c| config.page_of(c.entry) == page && c.dirty) {
