@@ -244,7 +244,7 @@ fn placement(cells: &[Cell]) -> Comparison {
     }
     direction(
         "f2fs-lfs, 256 KiB: mean read, of all in memory, one stream to streams",
-        "less for caches of runs: a figure of ours",
+        "none: less for caches of runs",
         shown.join(", "),
         agrees,
     )
