@@ -30,6 +30,8 @@ const TOTAL_GIB: f64 = 100.0;
 const FREE_GIB: f64 = 8.0;
 /// Parts of the run in which throughput is compared.
 const PARTS: u32 = 20;
+/// Ratio of two rates of which the greater one counts as a rise (assumed).
+const CHANGE: f64 = 1.1;
 const DRIVE: &str = "femu-32g";
 
 const JOB: &str = "
@@ -106,9 +108,25 @@ fn throughput(results: &Results, gib: f64) -> Result<Vec<Comparison>, BenchError
             agrees: least >= 0.9 * greatest,
         },
         falls("F2FS", f2fs),
+        recovers(&by_part(f2fs)),
         falls("F2FS-L", lfs),
         best(late, [f2fs, lfs, ext4, rm_ipu]),
     ])
+}
+
+/// Statement that F2FS rises again after its first fall, and then falls again.
+fn recovers(in_parts: &[f64]) -> Comparison {
+    let parts = in_parts.len();
+    let fall = |from: usize| {
+        (from + 1..parts).find(|&at| in_parts[at] * CHANGE < span(&in_parts[from..at]).1)
+    };
+    let rise = |from: usize| {
+        (from + 1..parts).find(|&at| in_parts[at] > span(&in_parts[from..at]).0 * CHANGE)
+    };
+    let agrees = fall(0).and_then(rise).and_then(fall).is_some();
+    let rates = in_parts.iter().map(|rate| rounded(*rate)).collect::<Vec<_>>().join(" ");
+    let paper = "it recovers after free blocks are secured, then deteriorates again";
+    direction("F2FS recovers after its first fall", paper, format!("{rates} MB/s"), agrees)
 }
 
 fn best(
