@@ -3,7 +3,8 @@
 //! anything else.
 //!
 //! A failing seed is printed with what to type:
-//! `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test all integrity::`.
+//! `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test all integrity::`. `DOVETAIL_CACHE=lanes` gives
+//! all demand-paged maps that cache policy.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
@@ -19,7 +20,6 @@ use dovetail_ftl::{
     BufferOrder, Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, StreamsBy, cache,
     mapping, victim,
 };
-
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Torn};
 use dovetail_testkit::ReferenceDevice;
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -210,7 +210,9 @@ fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
 /// The drive with its map paged on demand, by any policy, with a cache of a few entries to some
 /// pages' worth.
 fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
-    let policy = &cache::POLICIES[rng.below(cache::POLICIES.len() as u64) as usize];
+    let drawn = &cache::POLICIES[rng.below(cache::POLICIES.len() as u64) as usize];
+    let policy =
+        std::env::var("DOVETAIL_CACHE").map_or(drawn, |name| cache::policy(&name).unwrap());
     let page_entries = pick(rng, &[4, 8, 32, 512]);
     let bytes = pick(rng, &[64, 200, 1000, 10_000]);
     // Translation pages, and what a discard that is taken back brings with it, need room on a small
