@@ -60,6 +60,41 @@ pub struct DeviceSpace {
     pub drive: DriveSerial,
 }
 
+/// A volume with pointers to the addresses of a drive, and not on that drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrongDrive {
+    /// The device below has no addresses of its own.
+    #[error(
+        "the volume has pointers to addresses of drive {0}, and an image or another kind of drive has none: mount it on that drive, \
+         or make it an ordinary volume there with `dovetail devirtualize --undo`"
+    )]
+    NoAddresses(DriveSerial),
+    /// The device below is another drive.
+    #[error(
+        "the volume has pointers to addresses of drive {volume}, and this is drive {found}: mount it on that drive, or make it an \
+         ordinary volume there with `dovetail devirtualize --undo` before it is copied"
+    )]
+    Other {
+        /// The drive that the volume names.
+        volume: DriveSerial,
+        /// The drive below.
+        found: DriveSerial,
+    },
+}
+
+impl DriveSerial {
+    /// Checks that a volume with pointers to addresses of this drive lies on it; `space` are those of
+    /// the device below. A volume of earlier versions names no drive, and lies on any.
+    ///
+    /// # Errors
+    /// The device below has no such addresses, or is another drive.
+    pub fn check_below(self, space: Option<DeviceSpace>) -> Result<(), WrongDrive> {
+        let found = space.ok_or(WrongDrive::NoAddresses(self))?.drive;
+        let is_it = self == found || self == Self::default();
+        if is_it { Ok(()) } else { Err(WrongDrive::Other { volume: self, found }) }
+    }
+}
+
 impl DeviceSpace {
     /// Is true if all of `range` are device addresses.
     pub const fn contains(&self, range: BlockRange) -> bool {

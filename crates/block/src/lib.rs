@@ -28,7 +28,8 @@ pub use device::{
     Thin,
 };
 pub use devirtualize::{
-    DeviceSpace, Devirtualize, DriveSerial, OpenRenames, Rename, RenameId, clear_device_space,
+    DeviceSpace, Devirtualize, DriveSerial, OpenRenames, Rename, RenameId, WrongDrive,
+    clear_device_space,
 };
 pub use gather::Gatherer;
 pub use image::ImageDevice;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dovetail_block::{DeviceError, DriveSerial};
+use dovetail_block::{DeviceError, WrongDrive};
 use dovetail_vfs::kit::PathError;
 
 use crate::format::{BlockAddr, GroupNo, Incompat, Ino, PHYSICAL_BIT, RoCompat};
@@ -103,23 +103,9 @@ pub enum Incompatible {
         /// The first count that is too many.
         limit: u64,
     },
-    /// Pointers lead to places of the drive below, and this is not it.
-    #[error(
-        "the volume has pointers to addresses of drive {0}, and an image or another kind of drive has none: mount it on that drive, \
-         or make it an ordinary volume there with `dovetail devirtualize --undo`"
-    )]
-    Devirtualized(DriveSerial),
-    /// Pointers lead to addresses of another drive than the one below.
-    #[error(
-        "the volume has pointers to addresses of drive {volume}, and this is drive {found}: mount it on that drive, or make it an \
-         ordinary volume there with `dovetail devirtualize --undo` before it is copied"
-    )]
-    OtherDrive {
-        /// The drive that the volume names.
-        volume: DriveSerial,
-        /// The drive below.
-        found: DriveSerial,
-    },
+    /// Pointers lead to addresses of a drive that is not the one below.
+    #[error(transparent)]
+    WrongDrive(#[from] WrongDrive),
     /// Pointers to places of the device, without what they need.
     #[error("letting pointers lead to the device's own addresses needs {0}: that")]
     DeviceAddresses(&'static str),

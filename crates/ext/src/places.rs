@@ -1,9 +1,8 @@
 //! Block numbers that are places of the device: those with the highest of their 32 bits set.
 
-use dovetail_block::{DeviceInfo, DeviceSpace, DriveSerial};
+use dovetail_block::{DeviceInfo, DeviceSpace};
 
-use crate::error::Incompatible;
-use crate::format::{PHYSICAL_BIT, Superblock};
+use crate::format::PHYSICAL_BIT;
 
 /// The device's own addresses, if pointers may lead there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,19 +22,6 @@ impl Places {
 
     pub(crate) const fn space(self) -> Option<DeviceSpace> {
         self.space
-    }
-
-    /// A volume with pointers to a drive's own addresses lies on that drive.
-    pub(crate) fn check_drive(self, superblock: &Superblock) -> Result<(), Incompatible> {
-        let volume = superblock.drive;
-        let found = self.space.ok_or(Incompatible::Devirtualized(volume))?.drive;
-        // volumes of earlier versions name none
-        let is_named = volume != DriveSerial::default();
-        if volume == found || !is_named {
-            Ok(())
-        } else {
-            Err(Incompatible::OtherDrive { volume, found })
-        }
     }
 
     /// Is true if `block` is the number of a place that the device has.

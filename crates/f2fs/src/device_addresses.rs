@@ -2,10 +2,10 @@
 //!
 //! The marks of F2FS (holes, reserved blocks, compressed clusters) stay what they are.
 
-use dovetail_block::{DeviceInfo, DeviceSpace, DriveSerial, Lba};
+use dovetail_block::{DeviceInfo, DeviceSpace, Lba};
 
 use crate::error::Incompatible;
-use crate::format::{BlockAddr, Superblock};
+use crate::format::BlockAddr;
 
 /// The bit of an address that says "address of the device".
 pub(crate) const DEVICE_ADDRESS_BIT: u64 = 1 << 31;
@@ -29,19 +29,6 @@ impl DeviceAddresses {
 
     pub(crate) const fn space(self) -> Option<DeviceSpace> {
         self.space
-    }
-
-    /// A volume with pointers to a drive's own addresses lies on that drive.
-    pub(crate) fn check_drive(self, superblock: &Superblock) -> Result<(), Incompatible> {
-        let volume = superblock.drive;
-        let found = self.space.ok_or(Incompatible::Devirtualized(volume))?.drive;
-        // volumes of earlier versions name none
-        let is_named = volume != DriveSerial::default();
-        if volume == found || !is_named {
-            Ok(())
-        } else {
-            Err(Incompatible::OtherDrive { volume, found })
-        }
     }
 
     pub(crate) const fn is_some(self) -> bool {

@@ -63,7 +63,7 @@ impl Tool {
 }
 
 /// A workload whose thread rests after each call, and which ends a minute after the last run began.
-/// What comes before the first run is not measured.
+/// It is measured from the first run on.
 struct Paced {
     workload: Box<dyn Workload>,
     minute: SimSpan,
@@ -144,9 +144,9 @@ struct Seen {
     files: f64,
     /// Calls that came to blocks in work.
     stalled_calls: u64,
-    /// What such a call waited, in the mean.
+    /// Mean wait of such a call.
     stalled_ms: f64,
-    /// What one would wait, all moments being alike.
+    /// Mean wait of a call that comes at any moment of a run.
     blocking_ms: f64,
     result: RunResult,
 }

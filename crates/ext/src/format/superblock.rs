@@ -1,7 +1,7 @@
 //! The superblock: what the volume is. 1024 bytes at byte 1024 of the device, and copies in some
 //! groups.
 
-use dovetail_block::DriveSerial;
+use dovetail_block::{DriveSerial, WrongDrive};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
@@ -341,7 +341,7 @@ impl Superblock {
     pub fn parse(bytes: &[u8; SUPERBLOCK_SIZE], group: GroupNo) -> Result<Self, Error> {
         let superblock = Self::parse_on_drive(bytes, group)?;
         match superblock.incompat.has(Incompat::DEVIRTUALIZED) {
-            true => Err(Incompatible::Devirtualized(superblock.drive).into()),
+            true => Err(Incompatible::from(WrongDrive::NoAddresses(superblock.drive)).into()),
             false => Ok(superblock),
         }
     }

@@ -64,9 +64,7 @@ impl<D: Scheduler> Ext<D> {
     /// a batch that a power cut left open.
     pub(super) fn open_places(&mut self) -> Result<(), Error> {
         let flagged = self.superblock.incompat.has(Incompat::DEVIRTUALIZED);
-        if flagged {
-            self.io.places().check_drive(&self.superblock)?;
-        } else if self.io.space().is_none() {
+        if !flagged && self.io.space().is_none() {
             return Ok(());
         }
         if !flagged && !self.options.physical_pointers {

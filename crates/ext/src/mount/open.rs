@@ -45,7 +45,7 @@ impl<D: Scheduler> Ext<D> {
         io.set_places(Places::of(&io.device().info(), superblock.block_size().into()));
         // before the journal is replayed: places of another drive's would be written
         if superblock.incompat.has(Incompat::DEVIRTUALIZED) {
-            io.places().check_drive(&superblock)?;
+            superblock.drive.check_below(io.places().space()).map_err(Incompatible::from)?;
         }
         let was_cut = superblock.incompat.has(Incompat::RECOVER);
         let mut fs = Self::unloaded(io, superblock, options, now);

@@ -60,7 +60,8 @@ impl<D: BlockDevice> Volume<D> {
         };
         blocks.set_block_size(superblock.block_size());
         if superblock.incompat.has(Incompat::DEVIRTUALIZED) {
-            blocks.follow_places().check_drive(&superblock)?;
+            let places = blocks.follow_places();
+            superblock.drive.check_below(places.space()).map_err(Incompatible::from)?;
         }
         let (found, expected) = (
             blocks.bytes(),

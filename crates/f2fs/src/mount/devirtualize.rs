@@ -4,8 +4,8 @@
 //! device then lets both addresses lead to the same block, all pointers of the batch are rewritten
 //! in memory, and the next checkpoint, whoever asks for it, makes them durable: in the nodes that
 //! it writes, in NAT entries for nodes. Until then fsyncs write that checkpoint. Its version is the
-//! batch's number, so that nothing has to be added to the format: a mount after a power cut keeps the new names if the elected checkpoint is
-//! not older than the batch.
+//! batch's number, so that nothing has to be added to the format: a mount after a power cut keeps
+//! the new names if the elected checkpoint is not older than the batch.
 //!
 //! On the way back content is renamed, to blocks that a log gives; nodes are written anew, as F2FS
 //! moves them at any time.

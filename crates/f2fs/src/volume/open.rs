@@ -39,7 +39,7 @@ impl<D: BlockDevice> Volume<D> {
         }
         if superblock.devirtualized {
             let addresses = DeviceAddresses::of(&blocks.device_info());
-            addresses.check_drive(&superblock)?;
+            superblock.drive.check_below(addresses.space()).map_err(Incompatible::from)?;
             blocks.set_device_addresses(addresses);
         }
         let checkpoint = elect(&mut blocks, &superblock)?;

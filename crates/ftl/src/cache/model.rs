@@ -8,6 +8,7 @@ mod entries;
 mod extent;
 mod lanes;
 mod pages;
+mod runs;
 mod split;
 
 use std::cell::RefCell;

@@ -3,7 +3,7 @@
 //!
 //! The memory is cut into segments of a fixed number of entries. Each belongs to a line, the unit
 //! in which the drive cleans, and holds entries of that line's pages in the order of their remaps.
-//! When the line is erased, its segments are free as they are: nothing is compacted. A page that is
+//! The erase of a line frees its segments as they are: nothing is compacted. A page that is
 //! remapped again gets another entry; the newest one counts, by its sequence number.
 //!
 //! From the papers: log-structured remap metadata in small non-volatile memory (FAST'21, abstract);

@@ -169,11 +169,11 @@ struct Underway {
 /// The plan of a batch that is being played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// What must be on the drive before the batch begins.
+    /// Commands that must be on the drive before the batch begins.
     Prepare,
     /// The batch, until its pointers are durable.
     Rename,
-    /// What a run issued that found nothing more to do.
+    /// Commands of a run that found nothing more to do.
     Last,
 }
 

@@ -175,8 +175,8 @@ impl<'w> Session<'w> {
         self.system.machine.wake_at(at, Lane::Devirtualizer(Alarm::Idle));
     }
 
-    /// What the devirtualizer issued has been played: the batch goes on, or it is over, and so is
-    /// the waiting for its blocks.
+    /// Goes on with a batch when its commands have been played. At its end, calls that waited for
+    /// its blocks begin.
     fn batch_played(&mut self, now: SimTime) -> Result<(), BenchError> {
         let Some(devirtualizer) = &mut self.devirtualizer else { return Ok(()) };
         let Some(held) = devirtualizer.go_on(&mut self.system)? else { return Ok(()) };

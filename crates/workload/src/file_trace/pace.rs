@@ -88,7 +88,7 @@ impl Pacer {
         }
     }
 
-    /// Whether the order of the trace allows the call of a number.
+    /// Tells whether the order of the trace allows the call of a number.
     pub(super) fn allows(&self, call: u64) -> bool {
         self.closed.as_ref().is_none_or(|(_, order)| order.may_begin(call))
     }
