@@ -48,9 +48,16 @@ fn config(size: Size, shape: LineShape, buffer_pages: u32) -> DriveConfig {
         program: SimSpan::from_us(200),
         erase: SimSpan::from_us(1500),
         transfer_4k: SimSpan::from_us(5),
+        ..Timing::default()
     };
     DriveConfig {
-        nand: NandConfig { geometry, timing, endurance: 1_000_000, factory_bad: vec![] },
+        nand: NandConfig {
+            geometry,
+            timing,
+            retry: None,
+            endurance: 1_000_000,
+            factory_bad: vec![],
+        },
         scheme: mapping::scheme("hash").unwrap(),
         shape,
         background_lines: lines * size.free_percent / 100,

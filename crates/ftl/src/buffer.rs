@@ -112,6 +112,13 @@ impl WriteBuffer {
         self.index.values().map(|&place| &self.entries[place as usize]).filter(|entry| entry.dirty)
     }
 
+    /// The dirty pages, the oldest first; one may come twice.
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = &BufferEntry> {
+        // a place that is used again stands in the queue twice
+        let entries = self.queue.iter().map(|&place| &self.entries[place as usize]);
+        entries.filter(|entry| entry.dirty)
+    }
+
     /// The oldest dirty page.
     pub(crate) fn oldest(&mut self) -> Option<Lpn> {
         loop {

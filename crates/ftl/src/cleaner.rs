@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use dovetail_nand::{Ppn, Seq};
+use dovetail_nand::{CellMode, Ppn, Seq};
 use dovetail_time::{Rng, SimTime};
 
 use crate::config::DriveConfig;
@@ -28,6 +28,8 @@ pub(crate) enum Choice {
     Worthwhile,
     /// As the victim policy says.
     Policy,
+    /// The line of the SLC cache that was filled first.
+    Fold,
     /// The line that keeps least: the policy has chosen lines that gave nothing for a whole round
     /// of them.
     LeastKept,
@@ -67,7 +69,11 @@ struct CleaningRun {
 impl CleaningRun {
     /// Pages that the run frees.
     fn freed(&self, lines: &Lines) -> u64 {
-        u64::from(lines.pages_per_line().saturating_sub(self.kept))
+        match self.cause {
+            // a line of the cache makes room for another one
+            Cause::Fold => u64::from(lines.pages_in(self.line)),
+            _ => u64::from(lines.pages_per_line().saturating_sub(self.kept)),
+        }
     }
 }
 
@@ -157,8 +163,9 @@ impl Cleaner {
         debug_assert!(self.run.is_none(), "a run must end before the next one begins");
         let chosen = self.choose(lines, now, choice)?;
         let (line, cause) = match self.worn_apart(lines) {
-            Some(line) => (line, Cause::Wear),
-            None => (chosen, Cause::Gc),
+            Some(line) if choice != Choice::Fold => (line, Cause::Wear),
+            _ if lines.mode(chosen) == CellMode::Single => (chosen, Cause::Fold),
+            _ => (chosen, Cause::Gc),
         };
         debug_assert_eq!(lines.state(line), LineState::Closed, "a policy chose {line:?}");
         self.credit = 0;
@@ -171,6 +178,9 @@ impl Cleaner {
     fn choose(&mut self, lines: &Lines, now: Seq, choice: Choice) -> Option<LineId> {
         if choice == Choice::LeastKept || self.is_below_reserve(lines) {
             return lines.least_kept();
+        }
+        if choice == Choice::Fold {
+            return lines.oldest_single();
         }
         let situation = Situation { lines, now, choices: self.rules.choices, rng: &mut self.rng };
         let line = (self.rules.policy.choose)(situation)?;
@@ -238,7 +248,7 @@ impl Cleaner {
     #[inline]
     pub(crate) fn next_page(&mut self, lines: &Lines) -> Option<Ppn> {
         let run = self.run.as_mut()?;
-        while run.next < lines.pages_per_line() {
+        while run.next < lines.pages_in(run.line) {
             let ppn = lines.page(run.line, run.next);
             if lines.is_valid(ppn) {
                 return Some(ppn);
@@ -254,7 +264,7 @@ impl Cleaner {
         lines: &'a Lines,
         most: u32,
     ) -> impl Iterator<Item = Ppn> + use<'a> {
-        let run = self.run.map(|run| (run.line, run.next..lines.pages_per_line()));
+        let run = self.run.map(|run| (run.line, run.next..lines.pages_in(run.line)));
         let pages = run.into_iter().flat_map(|(line, ahead)| ahead.map(move |at| (line, at)));
         let pages = pages.map(|(line, index)| lines.page(line, index));
         pages.filter(|ppn| lines.is_valid(*ppn)).take(most as usize)
@@ -273,7 +283,7 @@ impl Cleaner {
     #[inline]
     pub(crate) fn look_ahead(&mut self, lines: &Lines) -> Option<(LineId, Range<u32>)> {
         let run = self.run.as_mut()?;
-        let until = (run.next + AHEAD).min(lines.pages_per_line());
+        let until = (run.next + AHEAD).min(lines.pages_in(run.line));
         let ahead = run.expected..until;
         run.expected = run.expected.max(until);
         Some((run.line, ahead))

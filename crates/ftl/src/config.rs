@@ -1,13 +1,14 @@
 //! The configuration of a drive, resolved: the form that the drive itself uses.
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, DriveSerial, Lba};
-use dovetail_nand::{Geometry, GeometryError, NandConfig, Timing};
+use dovetail_nand::{CellMode, Geometry, GeometryError, NandConfig, Timing};
 use dovetail_time::SimSpan;
 
 use crate::lines::LineShape;
 use crate::mapping::{MapShape, SCHEMES, Scheme};
 use crate::ownership::{entries_per_segment, least_segments};
 use crate::remap::{RemapConfig, RemapStore};
+use crate::single::SingleCache;
 use crate::translation::FLASH_ENTRY_BYTES;
 use crate::victim::{POLICIES, Policy};
 use crate::{cache, metadata};
@@ -52,6 +53,13 @@ pub struct DriveConfig {
     pub idle_after: SimSpan,
     /// Pages in the volatile write buffer, 0 for none.
     pub buffer_pages: u32,
+    /// Set if capacitors let the drive finish its work when the power goes: what it acknowledged is
+    /// safe, and a flush takes no time.
+    pub power_loss_protection: bool,
+    /// Its SLC cache, if it has one.
+    pub single_cache: Option<SingleCache>,
+    /// Reads of a block after which its line is rewritten; `None` for never.
+    pub refresh_reads: Option<u32>,
     /// The order in which pages leave it.
     pub buffer_order: BufferOrder,
     /// Spread of erase counts between lines above which the least worn one is emptied; 0 for never.
@@ -62,9 +70,15 @@ pub struct DriveConfig {
     pub link_4k: SimSpan,
     /// Handling one command, beside others.
     pub command: SimSpan,
-    /// Time in which the controller takes no other command: the inverse of the commands a second
-    /// that it can serve.
+    /// Handling one write command, beside others; `None`: as any other command.
+    pub write_command: Option<SimSpan>,
+    /// Time in which a core of the controller takes no other command: with one core, the inverse of
+    /// the commands a second that it can serve.
     pub command_serial: SimSpan,
+    /// The same for each 4 KiB of a write.
+    pub write_serial_4k: SimSpan,
+    /// Cores that take commands side by side, at least 1.
+    pub cores: u32,
     /// The cache of its map, if that lies on flash and is paged on demand; without it all of the
     /// map is in memory.
     pub map_cache: Option<MapCacheConfig>,
@@ -179,6 +193,9 @@ pub enum ConfigError {
         "{0} addresses; a thin drive has at least as many as it holds blocks, and at most 7 * 2^58"
     )]
     Addresses(u64),
+    /// Word lines that do not fit the drive.
+    #[error("{0}")]
+    Cells(&'static str),
     /// No capacity.
     #[error("the drive offers the host no block; raise its capacity or the scale")]
     Empty,
@@ -201,10 +218,12 @@ impl DriveConfig {
             program: SimSpan::from_us(500),
             erase: SimSpan::from_ms(5),
             transfer_4k: SimSpan::from_us(10),
+            ..Timing::default()
         };
+        let factory_bad = Vec::new();
         Self {
             name: "plain".into(),
-            nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: Vec::new() },
+            nand: NandConfig { geometry, timing, retry: None, endurance: 100_000, factory_bad },
             user_blocks,
             addresses: None,
             map_cache: None,
@@ -221,12 +240,18 @@ impl DriveConfig {
             least_garbage: 0,
             idle_after: SimSpan::from_ms(1),
             buffer_pages: 0,
+            power_loss_protection: false,
+            single_cache: None,
+            refresh_reads: None,
             buffer_order: BufferOrder::Age,
             wear_spread: 0,
             map_access: SimSpan::ZERO,
             link_4k: SimSpan::from_us(1),
             command: SimSpan::ZERO,
+            write_command: None,
             command_serial: SimSpan::ZERO,
+            write_serial_4k: SimSpan::ZERO,
+            cores: 1,
             remap: None,
             devirtualize: None,
             seed: 1,
@@ -289,10 +314,35 @@ impl DriveConfig {
         MapShape { pages: self.host_pages(), blocks_per_page: self.subpages() }
     }
 
-    /// The drive's own frontiers: one for each stream, and as many for cleaning if that is apart.
-    pub(crate) fn frontiers(&self) -> u32 {
-        let translations = u32::from(self.map_cache.is_some());
-        u32::from(self.streams) * if self.gc_apart { 2 } else { 1 } + translations
+    /// The drive's own frontiers, by the mode of their lines: one for each stream, as many for
+    /// cleaning if that is apart, as many for the SLC cache, one for translation pages.
+    pub(crate) fn frontiers(&self) -> Vec<CellMode> {
+        let streams = usize::from(self.streams);
+        let native = streams * if self.gc_apart { 2 } else { 1 };
+        let singles = if self.single_cache.is_some() { streams } else { 0 };
+        let translations =
+            if self.single_cache.is_some() { CellMode::Single } else { CellMode::Native };
+        let mut modes = vec![CellMode::Native; native];
+        modes.extend(std::iter::repeat_n(CellMode::Single, singles));
+        modes.extend(self.map_cache.map(|_| translations));
+        modes
+    }
+
+    /// Pages of an ordinary line that a page of the drive's own takes: those of a word line, or the
+    /// bits of a cell that holds one in the SLC cache.
+    fn pages_for_one(&self) -> u32 {
+        match self.single_cache {
+            Some(_) => self.nand.timing.bits(),
+            None => self.pages_at_once(),
+        }
+    }
+
+    /// Pages that a die programs in one go in an ordinary line.
+    pub(crate) fn pages_at_once(&self) -> u32 {
+        match self.nand.timing.pages_at_once() {
+            1 => 1,
+            pages => pages * self.nand.geometry.planes_per_die,
+        }
     }
 
     /// Pages that discards may free before they are made durable. A power cut brings back what was
@@ -320,7 +370,10 @@ impl DriveConfig {
         let records = PAGES_FOR_RECORDS.max(bitmaps) + metadata::remap_log::table_pages(self);
         // A cleaned line may owe a translation page for each page that was moved.
         let translations = if self.map_cache.is_some() { self.groups() + 1 } else { 0 };
-        self.groups() + records.div_ceil(self.line_pages()) + 1 + translations
+        let records = records * self.pages_for_one();
+        // A word line that is not filled, and a line of the SLC cache.
+        let cells = u32::from(self.pages_at_once() > 1) + u32::from(self.single_cache.is_some());
+        self.groups() + records.div_ceil(self.line_pages()) + 1 + translations + cells
     }
 
     /// Checks that the drive can hold its capacity and still clean, and raises the cleaning
@@ -336,6 +389,7 @@ impl DriveConfig {
         if self.user_blocks == 0 {
             return Err(ConfigError::Empty);
         }
+        self.check_cells()?;
         self.check_addresses()?;
         self.check_map_cache()?;
         self.check_remap()?;
@@ -391,6 +445,47 @@ impl DriveConfig {
         Ok(())
     }
 
+    fn check_cells(&self) -> Result<(), ConfigError> {
+        let (timing, geometry) = (&self.nand.timing, &self.nand.geometry);
+        let (bits, at_once) = (timing.bits(), timing.pages_at_once());
+        let rules = [
+            (
+                !geometry.pages_per_block.is_multiple_of(bits),
+                "pages_per_block is no multiple of the bits of a cell: a word line has a page for each",
+            ),
+            (
+                geometry.planes_per_die * at_once > 64,
+                "a die would program more than 64 pages in one go; use fewer planes or bits",
+            ),
+            (
+                (at_once > 1 || self.single_cache.is_some()) && self.shape == LineShape::Block,
+                "pages that are programmed in one go and an SLC cache need lines = \"superblock\"",
+            ),
+            (
+                at_once > 1
+                    && self.buffer_pages < 2 * self.pages_at_once() * u32::from(self.streams),
+                "pages that are programmed in one go need a write buffer with room for twice as many in each stream",
+            ),
+            (
+                self.single_cache.is_some() && (timing.single.is_none() || bits == 1),
+                "an SLC cache needs cells of several bits, and the times of a block at one bit a cell",
+            ),
+            (
+                self.power_loss_protection && self.devirtualize.is_some(),
+                "a drive with power-loss protection does not devirtualise yet",
+            ),
+            (
+                at_once > 1 && self.streams_by == StreamsBy::Address,
+                "pages that are programmed in one go need streams_by = \"hint\"",
+            ),
+            (self.cores == 0, "a controller has at least one core"),
+        ];
+        rules
+            .iter()
+            .find(|(broken, _)| *broken)
+            .map_or(Ok(()), |(_, rule)| Err(ConfigError::Cells(rule)))
+    }
+
     fn raise_segments(&mut self) {
         let least = least_segments(self);
         if let Some(RemapConfig { store: RemapStore::SegmentedLog { segments, .. }, .. }) =
@@ -423,10 +518,13 @@ impl DriveConfig {
         let line_pages = self.line_pages();
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
         let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;
-        let open = self.frontiers() * self.groups();
-        let needed = pages.div_ceil(u64::from(line_pages))
+        let open = self.frontiers().len() as u32 * self.groups();
+        // a run of cleaning may end within a word line
+        let filled = line_pages - (self.pages_at_once() - 1);
+        let needed = pages.div_ceil(u64::from(filled))
             + u64::from(open)
             + u64::from(self.foreground_lines)
+            + u64::from(self.single_cache.map_or(0, |cache| cache.static_lines))
             + 1;
         if u64::from(lines) >= needed {
             return Ok(());

@@ -17,10 +17,12 @@ use dovetail_block::{
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{
-    BufferOrder, Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, StreamsBy, cache,
-    mapping, victim,
+    BufferOrder, Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, SingleCache,
+    StreamsBy, WhenFull, cache, mapping, victim,
 };
-use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Torn};
+use dovetail_nand::{
+    Cells, FaultPlan, Geometry, NandConfig, PowerCut, Retry, SingleTiming, Suspend, Timing, Torn,
+};
 use dovetail_testkit::ReferenceDevice;
 use dovetail_time::{Rng, SimSpan, SimTime};
 use std::sync::Arc;
@@ -226,6 +228,72 @@ fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     }
 }
 
+/// What is special about the flash of a run, or about the map on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Flash {
+    /// Nothing.
+    Plain,
+    /// The map is paged on demand.
+    Paged,
+    /// Cells of several bits, an SLC cache, suspension, retries, capacitors: each or none.
+    Cells,
+}
+
+/// The drive on cells of several bits, with what drives on such cells have.
+fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
+    let bits = pick(rng, &[2, 3, 4]);
+    let one_shot = rng.chance(0.7);
+    let us = |us: [u64; 4]| us.map(SimSpan::from_us);
+    let program = if one_shot { us([1500; 4]) } else { us([300, 900, 2500, 4000]) };
+    let cells = Cells { bits, one_shot, read: us([40, 60, 80, 90]), program };
+    let (read, program) = (SimSpan::from_us(30), SimSpan::from_us(150));
+    let single =
+        rng.chance(0.7).then_some(SingleTiming { read, program, erase: SimSpan::from_ms(2) });
+    let pause = SimSpan::from_us(20);
+    let suspend =
+        rng.chance(0.5).then_some(Suspend { program: pause, erase: pause, most_times: 2 });
+    let timing = Timing {
+        cells: Some(cells),
+        single,
+        suspend,
+        planes_read_apart: rng.chance(0.5),
+        ..plain.nand.timing
+    };
+    let retry = rng.chance(0.3).then_some(Retry {
+        step: SimSpan::from_us(50),
+        steps_per_erase: 0.1,
+        steps_per_read: 0.01,
+        steps_per_day: 0.0,
+        days_at_start: 0.0,
+        most: 3,
+    });
+    let pages_per_block = bits * pick(rng, &[2, 4]);
+    let geometry = Geometry { pages_per_block, ..plain.nand.geometry };
+    let at_once = if one_shot { bits * geometry.planes_per_die } else { 1 };
+    let single_cache = single.map(|_| SingleCache {
+        static_lines: pick(rng, &[0, 1, 2]),
+        dynamic_lines: pick(rng, &[0, 1, 20]),
+        shrink_from: 0.3,
+        shrink_to: pick(rng, &[0.3, 0.6, 0.9]),
+        when_full: pick(rng, &[WhenFull::Direct, WhenFull::Fold]),
+        fold_when_idle: rng.chance(0.5),
+    });
+    let grown = f64::from(pages_per_block) / f64::from(plain.nand.geometry.pages_per_block);
+    DriveConfig {
+        nand: NandConfig { geometry, timing, retry, ..plain.nand },
+        user_blocks: (plain.user_blocks as f64 * grown) as u64,
+        pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
+        shape: LineShape::Superblock,
+        streams_by: StreamsBy::Hint,
+        buffer_pages: plain.buffer_pages.max(2 * at_once * u32::from(plain.streams)),
+        power_loss_protection: rng.chance(0.3),
+        single_cache,
+        cores: pick(rng, &[1, 3]),
+        refresh_reads: retry.map(|_| 50),
+        ..plain
+    }
+}
+
 /// The faults of one life of the drive, which ends with a power cut.
 fn faults(rng: &mut Rng, from: u64, within: u64, failing: Option<Kind>) -> FaultPlan {
     let torn = pick(rng, &[Torn::Untouched, Torn::Garbage, Torn::Finished]);
@@ -384,7 +452,8 @@ impl Life {
             self.expected.apply(|model| model.write(lba, content.clone(), false));
         }
         let done = done?.done;
-        if fua || self.drive.config().buffer_pages == 0 {
+        let config = self.drive.config();
+        if fua || config.buffer_pages == 0 || config.power_loss_protection {
             self.now = self.now.max(done);
             for (lba, content) in range.iter().zip(contents) {
                 self.expected.apply(|model| model.write(lba, content.clone(), true));
@@ -620,6 +689,10 @@ struct Seen {
     log_pages: u64,
     /// Writes that a thin drive had no room for.
     refused: u64,
+    /// Lines folded out of SLC caches.
+    folded: u64,
+    /// Pages of word lines that were used up empty.
+    skipped: u64,
 }
 
 impl Seen {
@@ -636,11 +709,15 @@ impl Seen {
         self.remapped_pages += other.remapped_pages;
         self.log_pages += other.log_pages;
         self.refused += other.refused;
+        self.folded += other.folded;
+        self.skipped += other.skipped;
     }
 
     fn count(&mut self, drive: &Drive) {
         let counters = drive.counters();
         self.gc_runs += counters.gc_runs;
+        self.folded += counters.fold_runs;
+        self.skipped += counters.skipped_pages;
         self.retired += counters.program_failures + counters.erase_failures;
         self.journal_pages += counters.programs[Cause::Journal as usize];
         self.translation_pages += counters.programs[Cause::Translation as usize];
@@ -666,12 +743,17 @@ fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
     if life.in_time { 1 + rng.below(COMMANDS_PER_LIFE) } else { COMMANDS_PER_LIFE }
 }
 
-fn run(seed: u64, kind: Kind, is_paged: bool) -> Seen {
+fn run(seed: u64, kind: Kind, flash: Flash) -> Seen {
+    let is_paged = flash == Flash::Paged;
     let mut rng = Rng::new(seed);
     let plain = config(&mut rng);
     let config = if kind.is_thin() { thin(plain, &mut rng) } else { plain };
     let config = if kind.remaps() { remapping(config, &mut rng, kind) } else { config };
-    let config = if is_paged { paged(&mut rng, config) } else { config };
+    let config = match flash {
+        Flash::Plain => config,
+        Flash::Paged => paged(&mut rng, config),
+        Flash::Cells => celled(&mut rng, config),
+    };
     let space = Space::new(&config, &mut rng);
     let drive = match Drive::new(config) {
         Ok(drive) => drive,
@@ -732,14 +814,14 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Runs all seeds; one alone if it is asked for.
-fn run_all(kind: Kind, is_paged: bool, test: &str) -> Option<Seen> {
+fn run_all(kind: Kind, flash: Flash, test: &str) -> Option<Seen> {
     if let Some(seed) = number("DOVETAIL_SEED") {
-        run(seed, kind, is_paged);
+        run(seed, kind, flash);
         return None;
     }
     let (mut total, mut seeds) = (Seen::default(), 0);
     for seed in (0..number("DOVETAIL_SEEDS").unwrap_or(SEEDS)).chain(ONCE_FAILED) {
-        let seen = std::panic::catch_unwind(|| run(seed, kind, is_paged)).unwrap_or_else(|_| {
+        let seen = std::panic::catch_unwind(|| run(seed, kind, flash)).unwrap_or_else(|_| {
             panic!(
                 "seed {seed} fails: DOVETAIL_SEED={seed} cargo test -p dovetail-ftl --test all integrity::{test}"
             )
@@ -760,12 +842,30 @@ fn run_all(kind: Kind, is_paged: bool, test: &str) -> Option<Seen> {
 
 #[test]
 fn nothing_flushed_is_lost_and_nothing_else_appears() {
-    let Some(seen) = run_all(Kind::Plain, false, "nothing_flushed") else { return };
+    let Some(seen) = run_all(Kind::Plain, Flash::Plain, "nothing_flushed") else { return };
     assert!(seen.journal_pages > 1000, "{} journal pages", seen.journal_pages);
 }
 
+#[test]
+fn drives_on_cells_of_several_bits_lose_nothing() {
+    let test = "drives_on_cells_of_several_bits_lose_nothing";
+    let Some(seen) = run_all(Kind::Plain, Flash::Cells, test) else { return };
+    println!("{} lines folded, {} pages skipped", seen.folded, seen.skipped);
+    assert!(seen.folded > 500 && seen.skipped > 5000, "the cache and word lines are not reached");
+}
+
+#[test]
+fn thin_drives_on_cells_of_several_bits_lose_nothing() {
+    run_all(Kind::Thin, Flash::Cells, "thin_drives_on_cells_of_several_bits_lose_nothing");
+}
+
+#[test]
+fn remaps_on_cells_of_several_bits_hold() {
+    run_all(Kind::Log, Flash::Cells, "remaps_on_cells_of_several_bits_hold");
+}
+
 fn remaps_hold(kind: Kind, test: &str) -> Option<Seen> {
-    let seen = run_all(kind, false, test)?;
+    let seen = run_all(kind, Flash::Plain, test)?;
     let Seen { remaps, longest_remap, in_remaps, remapped_pages, log_pages, .. } = seen;
     println!(
         "{remaps} remaps, the longest of {longest_remap} pairs; {in_remaps} cuts before one was acknowledged,"
@@ -797,7 +897,7 @@ fn remaps_in_the_log_happen_wholly_or_not_at_all() {
 
 #[test]
 fn thin_drives_lose_nothing_bring_nothing_back_and_leak_nothing() {
-    let Some(seen) = run_all(Kind::Thin, false, "thin_drives") else { return };
+    let Some(seen) = run_all(Kind::Thin, Flash::Plain, "thin_drives") else { return };
     assert!(seen.refused > 1000, "{} writes without room", seen.refused);
     assert!(seen.journal_pages > 1000, "{} journal pages", seen.journal_pages);
 }
@@ -827,7 +927,7 @@ fn remaps_of_thin_drives_hold_in_the_log() {
 /// No change of a demand-paged map is lost, whatever it is paged by and over which map, and
 /// whenever the power goes.
 fn paged_maps_hold(kind: Kind, test: &str) {
-    let Some(seen) = run_all(kind, true, test) else { return };
+    let Some(seen) = run_all(kind, Flash::Paged, test) else { return };
     println!("{} translation pages written", seen.translation_pages);
     assert!(seen.translation_pages > 100_000, "{} translation pages", seen.translation_pages);
 }

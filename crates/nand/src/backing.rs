@@ -3,6 +3,7 @@
 
 use dovetail_block::Content;
 
+use crate::cells::CellMode;
 use crate::geometry::{BlockId, Ppn};
 use crate::page::{Oob, Seq};
 
@@ -22,6 +23,9 @@ pub trait BackingStore: std::fmt::Debug + Send {
     /// it ever had.
     fn erased(&mut self, block: BlockId, erases: u32, last_seq: Seq);
 
+    /// An erased block will be filled in another mode.
+    fn mode_set(&mut self, block: BlockId, erases: u32, last_seq: Seq, mode: CellMode);
+
     /// A block was marked bad.
     fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq);
 }
@@ -36,6 +40,8 @@ pub struct StoredBlock {
     pub erases: u32,
     /// Set if it is marked bad.
     pub bad: bool,
+    /// The way in which it is filled.
+    pub mode: CellMode,
     /// The highest sequence number that it had before it was erased last.
     pub last_seq: Seq,
     /// Its pages in order, as far as they are used.

@@ -5,11 +5,13 @@
 //! time until which it is busy, a command reserves its place and its completion follows. There is
 //! no event queue.
 //!
-//! Left out: read disturb and retention (an unreadable page is a named fault), program suspend, and
-//! the register limits of a die (a page may wait in a die's register while the die is busy).
+//! Left out: the register limits of a die (a page may wait in a die's register while the die is
+//! busy). Reads that need more tries take longer (`retry.rs`); an unreadable page is a named fault.
 
+mod agenda;
 mod backing;
 mod bytes;
+mod cells;
 mod error;
 mod faults;
 mod geometry;
@@ -17,14 +19,19 @@ mod nand;
 mod page;
 mod payload;
 mod recent;
+mod retry;
 mod store;
+mod suspend;
 mod timing;
 
 pub use backing::{BackingStore, StoredBlock, StoredPage};
+pub use cells::{CellMode, Cells, MOST_BITS, SingleTiming};
 pub use error::NandError;
 pub use faults::{FaultPlan, PowerCut, Torn};
 pub use geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
 pub use nand::{Nand, NandConfig};
 pub use page::{Lpn, Oob, Seq};
 pub use payload::Token;
+pub use retry::Retry;
+pub use suspend::Suspend;
 pub use timing::{DieUse, Timing};

@@ -1,17 +1,19 @@
 //! The flash: its rules, its time and its faults together.
 
 use dovetail_block::{BlockBytes, Content, Inode, StreamId};
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 
 use crate::backing::{BackingStore, StoredBlock, StoredPage};
+use crate::cells::CellMode;
 use crate::error::NandError;
 use crate::faults::{FaultPlan, PowerCut, Torn};
 use crate::geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::Token;
 use crate::recent::RecentOperations;
+use crate::retry::{Condition, Retry};
 use crate::store::Store;
-use crate::timing::{DieUse, ProgramTarget, Timeline, Timing};
+use crate::timing::{DieUse, Target, Timeline, Timing};
 
 /// The layout, speed and endurance of a flash.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,8 @@ pub struct NandConfig {
     pub geometry: Geometry,
     /// Its speed.
     pub timing: Timing,
+    /// Reads that need several tries. `None`: none does.
+    pub retry: Option<Retry>,
     /// Erases that a block survives; the next one fails.
     pub endurance: u32,
     /// Blocks that are bad when the drive is new.
@@ -37,8 +41,19 @@ pub struct Nand {
     faults: Option<Box<FaultPlan>>,
     recent: Option<RecentOperations>,
     backing: Option<Box<dyn BackingStore>>,
+    /// What reads depend on, by block; empty where none needs several tries.
+    exposures: Vec<Exposure>,
+    retries: u64,
     operations: u64,
     powered: bool,
+}
+
+/// What a block has been through since it was erased.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exposure {
+    reads: u32,
+    /// The first program, if that was since the power was switched on.
+    programmed: Option<SimTime>,
 }
 
 /// A page's place.
@@ -70,12 +85,14 @@ impl Nand {
         Ok(Self {
             units: Divisor::new(config.geometry.units()),
             pages_per_block: Divisor::new(config.geometry.pages_per_block),
+            exposures: exposures(&config),
             config,
             store,
             timeline,
             faults: None,
             recent: None,
             backing: None,
+            retries: 0,
             operations: 0,
             powered: true,
         })
@@ -109,7 +126,9 @@ impl Nand {
             self.restore_page(ppn, block, page as u32, content);
         }
         self.store.restore_wear(block, kept.erases, kept.last_seq.0);
-        self.store.blocks[block.0 as usize].bad |= kept.bad;
+        let state = &mut self.store.blocks[block.0 as usize];
+        state.bad |= kept.bad;
+        state.mode = kept.mode;
         Ok(())
     }
 
@@ -195,8 +214,9 @@ impl Nand {
         if page >= state.next_page {
             return Err(NandError::Erased(ppn));
         }
-        let erases = state.erases;
-        let done = self.timeline.read(at, unit, bytes);
+        let (erases, mode) = (state.erases, state.mode);
+        let more = self.expose(at, block, erases);
+        let done = self.timeline.read(at, Target { unit, page, mode }, bytes, more);
         let struck = self.faults.as_ref().is_some_and(|f| f.fails_read(ppn, erases));
         if struck || self.store.token(ppn, 0) == Token::TORN {
             return Err(NandError::Unreadable(ppn));
@@ -228,21 +248,96 @@ impl Nand {
             }
             return Err(NandError::PowerLost);
         }
-        let done = self.timeline.program(
-            at,
-            ProgramTarget { unit, page },
-            self.config.geometry.page_bytes,
-        );
-        if let Some(recent) = &mut self.recent {
-            recent.programmed(ppn, block, done, self.config.timing.program);
+        let state = &self.store.blocks[block.0 as usize];
+        let (erases, target) = (state.erases, Target { unit, page, mode: state.mode });
+        let done = self.timeline.program(at, target, self.config.geometry.page_bytes);
+        if let Some(exposure) = self.exposures.get_mut(block.0 as usize) {
+            exposure.programmed.get_or_insert(done);
         }
-        let erases = self.store.blocks[block.0 as usize].erases;
+        if let Some(recent) = &mut self.recent {
+            recent.programmed(ppn, block, done, self.timeline.program_span(target));
+        }
         if self.faults.as_ref().is_some_and(|f| f.fails_program(ppn, erases)) {
             self.spoil(ppn, block);
             return Err(NandError::ProgramFailed(ppn));
         }
         self.put(ppn, block, tokens, oob);
         Ok(done)
+    }
+
+    /// Notes a read of a block; returns the time of the tries that it needs beyond the first.
+    fn expose(&mut self, at: SimTime, block: BlockId, erases: u32) -> SimSpan {
+        let (Some(retry), Some(exposure)) =
+            (&self.config.retry, self.exposures.get_mut(block.0 as usize))
+        else {
+            return SimSpan::ZERO;
+        };
+        let days = |span: SimSpan| span.as_secs_f64() / 86_400.0;
+        let days = match exposure.programmed {
+            Some(programmed) => days(at.since(programmed)),
+            None => retry.days_at_start + days(at.since(SimTime::ZERO)),
+        };
+        let steps = retry.steps(Condition { erases, reads: exposure.reads, days });
+        exposure.reads = exposure.reads.saturating_add(1);
+        self.retries += u64::from(steps);
+        retry.step * u64::from(steps)
+    }
+
+    /// Uses up the next page of a block: its word line, which was programmed last on its die, goes
+    /// without it.
+    ///
+    /// # Errors
+    /// A page that is not the next one, a bad block.
+    pub fn skip(&mut self, ppn: Ppn) -> Result<(), NandError> {
+        let Address { block, page, unit } = self.locate(ppn)?;
+        let state = &self.store.blocks[block.0 as usize];
+        if state.bad {
+            return Err(NandError::BadBlock(block));
+        }
+        if page != state.next_page {
+            return Err(NandError::OutOfOrder { block, page, expected: state.next_page });
+        }
+        let target = Target { unit, page, mode: state.mode };
+        if let Some(recent) = &mut self.recent {
+            let done = self.timeline.last_end(unit);
+            recent.programmed(ppn, block, done, self.timeline.program_span(target));
+        }
+        self.spoil(ppn, block);
+        Ok(())
+    }
+
+    /// Sets how a block is filled, before its first page is programmed.
+    ///
+    /// # Errors
+    /// A block that is not erased.
+    pub fn set_mode(&mut self, block: BlockId, mode: CellMode) -> Result<(), NandError> {
+        let state = &mut self.store.blocks[block.0 as usize];
+        if state.next_page > 0 || state.half_erased {
+            return Err(NandError::Argument("the mode of a block that is not erased"));
+        }
+        if state.mode != mode {
+            state.mode = mode;
+            if let Some(backing) = &mut self.backing {
+                backing.mode_set(block, state.erases, Seq(state.last_seq()), mode);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how a block is filled.
+    #[inline]
+    pub fn mode(&self, block: BlockId) -> CellMode {
+        self.store.blocks[block.0 as usize].mode
+    }
+
+    /// Tries of reads beyond the first so far, since the flash was made.
+    pub fn retries(&self) -> u64 {
+        self.retries
+    }
+
+    /// Reads of a block since it was erased; 0 where that is not counted.
+    pub fn reads(&self, block: BlockId) -> u32 {
+        self.exposures.get(block.0 as usize).map_or(0, |exposure| exposure.reads)
     }
 
     fn put(&mut self, ppn: Ppn, block: BlockId, tokens: &[Token], oob: Oob) {
@@ -308,7 +403,7 @@ impl Nand {
         if state.bad {
             return Err(NandError::BadBlock(block));
         }
-        let erases = state.erases;
+        let (erases, mode) = (state.erases, state.mode);
         if let Fate::Cut(torn) = self.begin()? {
             match torn {
                 Torn::Untouched => {}
@@ -317,14 +412,15 @@ impl Nand {
             }
             return Err(NandError::PowerLost);
         }
-        let done = self.timeline.erase(at, self.units.divide(block.0).1);
+        let unit = self.units.divide(block.0).1;
+        let done = self.timeline.erase(at, Target { unit, page: 0, mode });
         if erases >= self.config.endurance
             || self.faults.as_ref().is_some_and(|f| f.fails_erase(block, erases))
         {
             return Err(NandError::EraseFailed(block));
         }
         if let Some(recent) = &mut self.recent {
-            recent.erased(self.store.save(block), done, self.config.timing.erase);
+            recent.erased(self.store.save(block), done, self.timeline.erase_span(mode));
         }
         self.wipe(block);
         Ok(done)
@@ -332,6 +428,9 @@ impl Nand {
 
     fn wipe(&mut self, block: BlockId) {
         self.store.erase(block);
+        if let Some(exposure) = self.exposures.get_mut(block.0 as usize) {
+            *exposure = Exposure::default();
+        }
         let state = &self.store.blocks[block.0 as usize];
         if let Some(backing) = &mut self.backing {
             backing.erased(block, state.erases, Seq(state.last_seq()));
@@ -463,6 +562,8 @@ impl Nand {
             faults: self.faults.clone(),
             recent: self.recent.clone(),
             backing: None,
+            exposures: self.exposures.clone(),
+            retries: self.retries,
             operations: self.operations,
             powered: self.powered,
         }
@@ -491,6 +592,7 @@ impl Nand {
     pub fn power_on(&mut self) {
         self.powered = true;
         self.timeline.reset(&self.config.geometry);
+        self.exposures.iter_mut().for_each(|exposure| exposure.programmed = None);
         if let Some(recent) = &mut self.recent {
             recent.clear();
         }
@@ -551,11 +653,16 @@ impl Nand {
     }
 }
 
+/// One for each block, if reads depend on it.
+fn exposures(config: &NandConfig) -> Vec<Exposure> {
+    let blocks = if config.retry.is_some() { config.geometry.blocks() } else { 0 };
+    vec![Exposure::default(); blocks as usize]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use dovetail_block::Pattern;
-    use dovetail_time::SimSpan;
     use std::sync::Arc;
 
     fn flash() -> Nand {
@@ -572,9 +679,10 @@ mod tests {
             program: SimSpan::from_us(500),
             erase: SimSpan::from_ms(5),
             transfer_4k: SimSpan::from_us(10),
+            ..Timing::default()
         };
-        Nand::new(NandConfig { geometry, timing, endurance: 3, factory_bad: vec![BlockId(3)] })
-            .unwrap()
+        let factory_bad = vec![BlockId(3)];
+        Nand::new(NandConfig { geometry, timing, retry: None, endurance: 3, factory_bad }).unwrap()
     }
 
     fn oob(lpn: u64, seq: u64) -> Oob {

@@ -6,6 +6,7 @@
 
 use dovetail_block::{Inode, StreamId};
 
+use crate::cells::CellMode;
 use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::{Payloads, Token};
@@ -29,6 +30,8 @@ pub(crate) struct BlockState {
     pub(crate) erases: u32,
     pub(crate) bad: bool,
     pub(crate) half_erased: bool,
+    /// How it is filled.
+    pub(crate) mode: CellMode,
     holds_bytes: bool,
     last_seq: u64,
     first_base: u64,

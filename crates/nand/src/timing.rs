@@ -8,7 +8,12 @@
 //! controllers that put reads first, and moving pages does not chain the dies to each other.
 //!
 //! Planes of one die work together when commands of the same kind for the same page index meet
-//! before the first of them has started (a multi-plane command).
+//! before the first of them has started (a multi-plane command). So do the pages of a word line
+//! that is programmed in one go.
+//!
+//! Where operations take different times, are suspended for reads, or planes read apart, a die
+//! keeps them one by one (`agenda.rs`); otherwise what is under way is worked out from the end of
+//! the reservations.
 //!
 //! A channel moves page data between the controller and its dies. It is kept as a backlog of work:
 //! a transfer starts when its data is ready and the transfers issued before it are through. A
@@ -19,19 +24,74 @@
 
 use dovetail_time::{SimSpan, SimTime};
 
+use crate::agenda::{Agenda, Operation};
+use crate::cells::{CellMode, Cells, SingleTiming};
 use crate::geometry::Geometry;
+use crate::suspend::Suspend;
 
 /// The speed of the flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Cell array to page register.
+    /// Cell array to page register; the mean of a page where their types differ.
     pub read: SimSpan,
-    /// Page register to cell array.
+    /// Page register to cell array; of a word line where its pages are programmed in one go, and
+    /// otherwise the mean of a page where their types differ.
     pub program: SimSpan,
     /// Erasing a block.
     pub erase: SimSpan,
     /// Moving 4 KiB over a channel.
     pub transfer_4k: SimSpan,
+    /// Cells of several bits whose pages are told apart. `None`: all pages are alike.
+    pub cells: Option<Cells>,
+    /// Blocks that are filled at one bit a cell, if the drive does that.
+    pub single: Option<SingleTiming>,
+    /// Suspension for reads. `None`: reads wait for what is under way.
+    pub suspend: Option<Suspend>,
+    /// Set if each plane of a die reads by itself.
+    pub planes_read_apart: bool,
+}
+
+impl Timing {
+    /// Bits of a cell as far as the pages of a block are told apart.
+    pub fn bits(&self) -> u32 {
+        self.cells.map_or(1, |cells| cells.bits)
+    }
+
+    /// Pages of a block that are programmed in one go.
+    pub fn pages_at_once(&self) -> u32 {
+        self.cells.map_or(1, |cells| cells.pages_at_once())
+    }
+
+    fn read_of(&self, page: u32, mode: CellMode) -> SimSpan {
+        match (mode, self.single, self.cells) {
+            (CellMode::Single, Some(single), _) => single.read,
+            (_, _, Some(cells)) => cells.read[(page % cells.bits) as usize],
+            _ => self.read,
+        }
+    }
+
+    fn program_of(&self, page: u32, mode: CellMode) -> SimSpan {
+        match (mode, self.single, self.cells) {
+            (CellMode::Single, Some(single), _) => single.program,
+            (_, _, Some(cells)) => cells.program[(page % cells.bits) as usize],
+            _ => self.program,
+        }
+    }
+
+    fn erase_of(&self, mode: CellMode) -> SimSpan {
+        match (mode, self.single) {
+            (CellMode::Single, Some(single)) => single.erase,
+            _ => self.erase,
+        }
+    }
+
+    /// Tells whether all programs take the same time and reads wait for them.
+    fn is_plain(&self) -> bool {
+        self.cells.is_none()
+            && self.single.is_none()
+            && self.suspend.is_none()
+            && !self.planes_read_apart
+    }
 }
 
 /// The work of a die so far.
@@ -46,21 +106,16 @@ pub struct DieUse {
     pub operations: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Operation {
-    #[default]
-    Program,
-    Erase,
-}
-
 /// The program or erase that was reserved last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reservation {
     start: SimTime,
     end: SimTime,
     operation: Operation,
-    page: u32,
-    planes: u32,
+    /// What the parts of the operation have in common: the page, or the word line.
+    row: u32,
+    /// One bit for each page of the row on each plane.
+    parts: u64,
 }
 
 /// A die needs no list of its reservations: from the end of the last one backwards they are
@@ -117,15 +172,24 @@ pub(crate) struct Timeline {
     units: Vec<Unit>,
     dies: Vec<Die>,
     channel_backlog_until: Vec<SimTime>,
+    /// By die, unless the timing is plain.
+    agendas: Vec<Agenda>,
+    /// End of the last read, by unit, where planes read apart.
+    plane_reads_until: Vec<SimTime>,
 }
 
-/// The page of a program.
+/// The page of an operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ProgramTarget {
+pub(crate) struct Target {
     pub(crate) unit: u32,
     /// Its index in its block.
     pub(crate) page: u32,
+    /// The mode of its block.
+    pub(crate) mode: CellMode,
 }
+
+/// Rows of blocks that are filled at one bit a cell, apart from those of others.
+const SINGLE_ROW: u32 = 1 << 31;
 
 #[derive(Clone, Copy, Debug)]
 struct Unit {
@@ -137,24 +201,33 @@ struct Unit {
 impl Unit {
     fn new(geometry: &Geometry, unit: u32) -> Self {
         let (die, plane) = geometry.die_of(unit);
-        Self { die, plane: 1 << plane, channel: die % geometry.channels }
+        Self { die, plane, channel: die % geometry.channels }
     }
 }
 
 impl Timeline {
     pub(crate) fn new(timing: Timing, geometry: &Geometry) -> Self {
+        let dies = geometry.dies() as usize;
+        let units = if timing.planes_read_apart { geometry.units() as usize } else { 0 };
         Self {
             timing,
             units: (0..geometry.units()).map(|unit| Unit::new(geometry, unit)).collect(),
-            dies: vec![Die::default(); geometry.dies() as usize],
+            dies: vec![Die::default(); dies],
             channel_backlog_until: vec![SimTime::ZERO; geometry.channels as usize],
+            agendas: vec![Agenda::default(); if timing.is_plain() { 0 } else { dies }],
+            plane_reads_until: vec![SimTime::ZERO; units],
         }
     }
 
-    /// Cell array, then channel. Ends when the data is in the controller.
-    pub(crate) fn read(&mut self, at: SimTime, unit: u32, bytes: u32) -> SimTime {
-        let span = self.timing.read;
-        let unit = self.units[unit as usize];
+    /// Cell array, then channel. Ends when the data is in the controller. `more` is what the cell
+    /// array takes beyond its time.
+    #[inline]
+    pub(crate) fn read(&mut self, at: SimTime, from: Target, bytes: u32, more: SimSpan) -> SimTime {
+        if !self.agendas.is_empty() {
+            return self.read_among_others(at, from, bytes, more);
+        }
+        let span = self.timing.read + more;
+        let unit = self.units[from.unit as usize];
         let die = &mut self.dies[unit.die as usize];
         let start = die.read_start(at, self.timing.program);
         let sensed = start + span;
@@ -164,15 +237,75 @@ impl Timeline {
         self.transfer(at, sensed, unit.channel, bytes)
     }
 
-    /// Channel, then cell array.
-    pub(crate) fn program(&mut self, at: SimTime, place: ProgramTarget, bytes: u32) -> SimTime {
-        let unit = self.units[place.unit as usize];
-        let arrived = self.transfer(at, at, unit.channel, bytes);
-        self.work(at, arrived, unit, place.page, Operation::Program)
+    /// As [`Timeline::read`], among operations that are kept one by one.
+    fn read_among_others(
+        &mut self,
+        at: SimTime,
+        from: Target,
+        bytes: u32,
+        more: SimSpan,
+    ) -> SimTime {
+        let span = self.timing.read_of(from.page, from.mode) + more;
+        let unit = self.units[from.unit as usize];
+        let die = &mut self.dies[unit.die as usize];
+        let agenda = &mut self.agendas[unit.die as usize];
+        let slot = agenda.read_slot(at, self.timing.suspend);
+        let own_reads = self.plane_reads_until.get_mut(from.unit as usize);
+        let start = slot.start.max(own_reads.as_ref().map_or(die.reads_until, |until| **until));
+        let sensed = start + span;
+        // a read beside one on another plane moves only by what it takes longer
+        let alone = sensed.since(start.max(die.reads_until));
+        let moved = slot.overhead + alone;
+        agenda.note_read(sensed, moved);
+        if let Some(until) = own_reads {
+            *until = sensed;
+        }
+        die.reads_until = die.reads_until.max(sensed);
+        die.reserve(die.busy_until.max(start), moved);
+        die.used.note(at, sensed, moved);
+        self.transfer(at, sensed, unit.channel, bytes)
     }
 
-    pub(crate) fn erase(&mut self, at: SimTime, unit: u32) -> SimTime {
-        self.work(at, at, self.units[unit as usize], 0, Operation::Erase)
+    /// Channel, then cell array.
+    #[inline]
+    pub(crate) fn program(&mut self, at: SimTime, to: Target, bytes: u32) -> SimTime {
+        let unit = self.units[to.unit as usize];
+        let arrived = self.transfer(at, at, unit.channel, bytes);
+        if self.agendas.is_empty() {
+            let part = Part { operation: Operation::Program, row: to.page, bit: unit.plane };
+            return self.work(at, arrived, unit.die, part, self.timing.program);
+        }
+        let (row, bit) = match (to.mode, self.timing.cells) {
+            (CellMode::Single, _) => (to.page | SINGLE_ROW, unit.plane),
+            (_, Some(cells)) if cells.one_shot => {
+                (to.page / cells.bits, unit.plane * cells.bits + to.page % cells.bits)
+            }
+            _ => (to.page, unit.plane),
+        };
+        let part = Part { operation: Operation::Program, row, bit };
+        self.work(at, arrived, unit.die, part, self.timing.program_of(to.page, to.mode))
+    }
+
+    /// Erases the block that `to` lies in.
+    pub(crate) fn erase(&mut self, at: SimTime, to: Target) -> SimTime {
+        let unit = self.units[to.unit as usize];
+        let part = Part { operation: Operation::Erase, row: 0, bit: unit.plane };
+        self.work(at, at, unit.die, part, self.timing.erase_of(to.mode))
+    }
+
+    /// The end of what was reserved last on the die of a unit.
+    pub(crate) fn last_end(&self, unit: u32) -> SimTime {
+        self.dies[self.units[unit as usize].die as usize].last.end
+    }
+
+    /// The time that programming a page takes.
+    pub(crate) fn program_span(&self, to: Target) -> SimSpan {
+        self.timing.program_of(to.page, to.mode)
+    }
+
+    /// The time that erasing a block of this mode takes.
+    pub(crate) fn erase_span(&self, mode: CellMode) -> SimSpan {
+        self.timing.erase_of(mode)
     }
 
     pub(crate) fn die_use(&self) -> impl Iterator<Item = DieUse> {
@@ -198,46 +331,65 @@ impl Timeline {
     }
 
     /// Reserves the die for an operation issued at `at` that can start at `ready`; returns its end.
+    #[inline]
     fn work(
         &mut self,
         at: SimTime,
         ready: SimTime,
-        unit: Unit,
-        page: u32,
-        operation: Operation,
+        number: u32,
+        part: Part,
+        span: SimSpan,
     ) -> SimTime {
-        let span = match operation {
-            Operation::Program => self.timing.program,
-            Operation::Erase => self.timing.erase,
-        };
-        let die = &mut self.dies[unit.die as usize];
-        if die.last.joins(at, operation, page, unit.plane) {
+        let die = &mut self.dies[number as usize];
+        if die.last.joins(at, part) {
             let late = ready.since(die.last.start);
-            die.last.planes |= unit.plane;
+            die.last.parts |= part.mask();
             (die.last.start, die.last.end) = (die.last.start + late, die.last.end + late);
             die.busy_until += late;
             die.used.note(at, die.last.end, late);
+            if let Some(agenda) = self.agendas.get_mut(number as usize) {
+                agenda.delay_last(late);
+            }
             return die.last.end;
         }
         let start = ready.max(die.busy_until);
         let end = start + span;
         die.reserve(start, span);
         die.used.note(at, end, span);
-        die.last = Reservation { start, end, operation, page, planes: unit.plane };
+        let Part { operation, row, .. } = part;
+        die.last = Reservation { start, end, operation, row, parts: part.mask() };
         if operation == Operation::Erase {
             die.last_erase = (start, end);
+        }
+        if let Some(agenda) = self.agendas.get_mut(number as usize) {
+            agenda.push(start, end, operation);
         }
         end
     }
 }
 
+/// A page, or a block to erase, that may join the operation of others.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    operation: Operation,
+    row: u32,
+    /// Its number among the parts of the row.
+    bit: u32,
+}
+
+impl Part {
+    fn mask(self) -> u64 {
+        1 << self.bit
+    }
+}
+
 impl Reservation {
-    fn joins(&self, at: SimTime, operation: Operation, page: u32, plane: u32) -> bool {
+    fn joins(&self, at: SimTime, part: Part) -> bool {
         at <= self.start
-            && self.operation == operation
-            && self.page == page
-            && self.planes & plane == 0
-            && self.planes != 0
+            && self.operation == part.operation
+            && self.row == part.row
+            && self.parts & part.mask() == 0
+            && self.parts != 0
     }
 }
 
@@ -252,6 +404,7 @@ impl DieUse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::MOST_BITS;
 
     const GEOMETRY: Geometry = Geometry {
         channels: 1,
@@ -268,6 +421,7 @@ mod tests {
             program: SimSpan::from_us(500),
             erase: SimSpan::from_ms(5),
             transfer_4k: SimSpan::from_us(10),
+            ..Timing::default()
         };
         Timeline::new(timing, &GEOMETRY)
     }
@@ -277,8 +431,8 @@ mod tests {
     }
 
     /// Units are numbered die first: two dies, then their second planes.
-    fn place(die: u32, plane: u32, page: u32) -> ProgramTarget {
-        ProgramTarget { unit: plane * 2 + die, page }
+    fn place(die: u32, plane: u32, page: u32) -> Target {
+        Target { unit: plane * 2 + die, page, mode: CellMode::Native }
     }
 
     #[test]
@@ -287,7 +441,11 @@ mod tests {
         assert_eq!(t.program(us(100), place(0, 0, 0), 4096), us(610));
         assert_eq!(t.program(us(100), place(1, 0, 0), 4096), us(620), "waits for the channel");
         assert_eq!(t.program(us(100), place(0, 0, 1), 4096), us(1110), "waits for the die");
-        assert_eq!(t.read(us(100), 1, 4096), us(160), "before the die's program has started");
+        assert_eq!(
+            t.read(us(100), place(1, 0, 0), 4096, SimSpan::ZERO),
+            us(160),
+            "before the die's program has started"
+        );
         assert_eq!(
             t.program(us(100), place(1, 0, 1), 4096),
             us(1170),
@@ -301,18 +459,26 @@ mod tests {
         for page in 0..4 {
             t.program(us(0), place(0, 0, page), 4096);
         }
-        assert_eq!(t.read(us(600), 0, 4096), us(1010 + 60), "the second program is under way");
-        assert_eq!(t.read(us(600), 0, 4096), us(1010 + 110), "one read after the other");
+        assert_eq!(
+            t.read(us(600), place(0, 0, 0), 4096, SimSpan::ZERO),
+            us(1010 + 60),
+            "the second program is under way"
+        );
+        assert_eq!(
+            t.read(us(600), place(0, 0, 0), 4096, SimSpan::ZERO),
+            us(1010 + 110),
+            "one read after the other"
+        );
         assert_eq!(t.program(us(600), place(0, 0, 4), 4096), us(2010 + 100 + 500));
     }
 
     #[test]
     fn a_read_behind_a_busy_die_does_not_block_its_channel() {
         let mut t = timeline();
-        t.erase(us(0), 0);
-        assert_eq!(t.read(us(0), 0, 4096), us(5060));
+        t.erase(us(0), place(0, 0, 0));
+        assert_eq!(t.read(us(0), place(0, 0, 0), 4096, SimSpan::ZERO), us(5060));
         assert_eq!(
-            t.read(us(0), 1, 4096),
+            t.read(us(0), place(1, 0, 0), 4096, SimSpan::ZERO),
             us(70),
             "behind the place that the first one has in the backlog"
         );
@@ -321,7 +487,10 @@ mod tests {
     #[test]
     fn reads_of_idle_dies_share_their_channel() {
         let mut t = timeline();
-        let done = [t.read(us(0), 0, 4096), t.read(us(0), 1, 4096)];
+        let done = [
+            t.read(us(0), place(0, 0, 0), 4096, SimSpan::ZERO),
+            t.read(us(0), place(1, 0, 0), 4096, SimSpan::ZERO),
+        ];
         assert_eq!(done, [us(60), us(70)]);
     }
 
@@ -329,22 +498,134 @@ mod tests {
     fn a_read_waits_for_an_erase_under_way() {
         let mut t = timeline();
         t.program(us(0), place(0, 0, 0), 4096);
-        t.erase(us(0), 0);
+        t.erase(us(0), place(0, 0, 0));
         t.program(us(0), place(0, 0, 1), 4096);
-        assert_eq!(t.read(us(100), 0, 4096), us(510 + 60), "the program");
-        assert_eq!(t.read(us(2000), 0, 4096), us(5510 + 60), "the erase");
-        assert_eq!(t.read(us(9000), 0, 4096), us(9060), "idle");
+        assert_eq!(
+            t.read(us(100), place(0, 0, 0), 4096, SimSpan::ZERO),
+            us(510 + 60),
+            "the program"
+        );
+        assert_eq!(
+            t.read(us(2000), place(0, 0, 0), 4096, SimSpan::ZERO),
+            us(5510 + 60),
+            "the erase"
+        );
+        assert_eq!(t.read(us(9000), place(0, 0, 0), 4096, SimSpan::ZERO), us(9060), "idle");
     }
 
     #[test]
     fn planes_join_one_program_before_it_starts() {
         let mut t = timeline();
-        t.erase(us(0), 0);
+        t.erase(us(0), place(0, 0, 0));
         assert_eq!(t.program(us(0), place(0, 0, 3), 4096), us(5500));
         assert_eq!(t.program(us(0), place(0, 1, 3), 4096), us(5500), "the other plane, same page");
         assert_eq!(t.program(us(0), place(0, 1, 4), 4096), us(6000), "another page");
         let used: Vec<_> = t.die_use().collect();
         assert_eq!(used[0].busy, SimSpan::from_us(6000));
         assert_eq!(used[0].operations, 4);
+    }
+
+    const NO_CELLS: [SimSpan; MOST_BITS] = [SimSpan::ZERO; MOST_BITS];
+
+    fn with(change: impl FnOnce(&mut Timing)) -> Timeline {
+        let mut timing = timeline().timing;
+        change(&mut timing);
+        Timeline::new(timing, &GEOMETRY)
+    }
+
+    fn tlc(one_shot: bool, program: [u64; 3]) -> Timeline {
+        let types = |us: [u64; 3]| {
+            let mut spans = NO_CELLS;
+            spans.iter_mut().zip(us).for_each(|(span, us)| *span = SimSpan::from_us(us));
+            spans
+        };
+        let (read, program) = (types([40, 60, 80]), types(program));
+        with(|timing| timing.cells = Some(Cells { bits: 3, one_shot, read, program }))
+    }
+
+    #[test]
+    fn a_word_line_is_programmed_in_one_go_and_read_by_type() {
+        let mut t = tlc(true, [2000; 3]);
+        let word_line: Vec<_> = (0..6).map(|i| place(0, i % 2, i / 2)).collect();
+        let ends: Vec<_> = word_line.iter().map(|page| t.program(us(0), *page, 4096)).collect();
+        assert_eq!(ends.last(), Some(&us(6 * 10 + 2000)), "six transfers, one program");
+        assert_eq!(t.program(us(0), place(0, 0, 3), 4096), us(2060 + 2000), "the next word line");
+        for (page, sensed) in [(0, 40), (1, 60), (2, 80), (3, 40)] {
+            let done =
+                t.read(us(9000 + u64::from(page) * 100), place(0, 0, page), 4096, SimSpan::ZERO);
+            assert_eq!(done, us(9000 + u64::from(page) * 100 + sensed + 10));
+        }
+    }
+
+    #[test]
+    fn pages_programmed_apart_take_the_time_of_their_type() {
+        let mut t = tlc(false, [500, 2000, 5500]);
+        let ends = [0, 1, 2].map(|page| t.program(us(0), place(0, 0, page), 4096));
+        assert_eq!(ends, [us(510), us(2510), us(8010)]);
+        assert_eq!(t.read(us(600), place(0, 0, 0), 4096, SimSpan::ZERO), us(2510 + 50));
+    }
+
+    #[test]
+    fn blocks_at_one_bit_a_cell_have_times_of_their_own() {
+        let single = SingleTiming {
+            read: SimSpan::from_us(30),
+            program: SimSpan::from_us(200),
+            erase: SimSpan::from_ms(2),
+        };
+        let mut t = with(|timing| timing.single = Some(single));
+        let at = |mode| Target { unit: 0, page: 0, mode };
+        assert_eq!(t.program(us(0), at(CellMode::Single), 4096), us(210));
+        assert_eq!(t.program(us(0), at(CellMode::Native), 4096), us(710));
+        assert_eq!(t.read(us(1000), at(CellMode::Single), 4096, SimSpan::ZERO), us(1040));
+        assert_eq!(t.erase(us(2000), at(CellMode::Single)), us(4000));
+        assert_eq!(t.erase(us(5000), at(CellMode::Native)), us(10_000));
+    }
+
+    #[test]
+    fn a_read_suspends_a_program_that_ends_that_much_later() {
+        let (program, erase) = (SimSpan::from_us(20), SimSpan::from_us(100));
+        let suspend = Some(Suspend { program, erase, most_times: 2 });
+        let mut t = with(|timing| timing.suspend = suspend);
+        t.program(us(0), place(0, 0, 0), 4096); // from 10 to 510
+        let read = |t: &mut Timeline, at| t.read(us(at), place(0, 0, 0), 4096, SimSpan::ZERO);
+        assert_eq!(read(&mut t, 100), us(100 + 20 + 50 + 10));
+        assert_eq!(read(&mut t, 110), us(170 + 50 + 10), "while it stands still");
+        assert_eq!(t.program(us(150), place(0, 0, 1), 4096), us(510 + 120 + 500));
+        assert_eq!(read(&mut t, 300), us(300 + 20 + 50 + 10), "the second time");
+        assert_eq!(read(&mut t, 500), us(510 + 120 + 70 + 50 + 10), "a third time it is not");
+        assert_eq!(t.erase(us(9000), place(0, 0, 0)), us(14_000));
+        assert_eq!(read(&mut t, 10_000), us(10_100 + 60));
+        assert_eq!(read(&mut t, 14_100), us(14_150 + 60), "it ends in 50 us: no gain");
+    }
+
+    #[test]
+    fn planes_that_read_apart_do_so_side_by_side() {
+        let mut t = with(|timing| timing.planes_read_apart = true);
+        let done = [(0, 0), (1, 0), (0, 0)]
+            .map(|(plane, page)| t.read(us(0), place(0, plane, page), 4096, SimSpan::ZERO));
+        assert_eq!(done, [us(60), us(70), us(110)]);
+        assert_eq!(t.program(us(0), place(0, 0, 0), 4096), us(100 + 500), "behind both");
+    }
+
+    #[test]
+    fn operations_kept_one_by_one_give_the_times_that_are_worked_out() {
+        let mut rng = dovetail_time::Rng::new(7);
+        let single =
+            SingleTiming { read: SimSpan::ZERO, program: SimSpan::ZERO, erase: SimSpan::ZERO };
+        let (mut plain, mut kept) = (timeline(), with(|timing| timing.single = Some(single)));
+        let (mut now, mut pages) = (0, [0; 4]);
+        for step in 0..20_000 {
+            now += rng.below(400);
+            let unit = rng.below(4) as u32;
+            let target = |page| Target { unit, page, mode: CellMode::Native };
+            let ends = if rng.chance(0.4) {
+                let page = pages[unit as usize];
+                pages[unit as usize] += 1;
+                [&mut plain, &mut kept].map(|t| t.program(us(now), target(page), 4096))
+            } else {
+                [&mut plain, &mut kept].map(|t| t.read(us(now), target(0), 4096, SimSpan::ZERO))
+            };
+            assert_eq!(ends[0], ends[1], "step {step}");
+        }
     }
 }

@@ -41,9 +41,16 @@ fn drive(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> Driv
         program: SimSpan::from_us(500),
         erase: SimSpan::from_ms(5),
         transfer_4k: SimSpan::from_us(10),
+        ..Timing::default()
     };
     let config = DriveConfig {
-        nand: NandConfig { geometry, timing, endurance: u32::MAX, factory_bad: vec![] },
+        nand: NandConfig {
+            geometry,
+            timing,
+            retry: None,
+            endurance: u32::MAX,
+            factory_bad: vec![],
+        },
         policy: victim::policy(policy).unwrap(),
         choices,
         shape: LineShape::Block,

@@ -21,7 +21,7 @@ impl Drive {
     /// Sees to it that a page can be written: cleans in the foreground when free lines have run
     /// short.
     pub(super) fn make_room(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if self.cleaner.is_at_rest(self.medium.lines()) {
+        if self.cleaner.is_at_rest(self.medium.lines()) && !self.is_fold_due() {
             return Ok(());
         }
         if self.cleaner.is_short(self.medium.lines()) {
@@ -82,7 +82,7 @@ impl Drive {
         let mut now = from;
         loop {
             self.erase_what_is_ready(now)?;
-            if !self.has_run_if_needed() {
+            if !self.has_run_if_idle() {
                 return self.erase_what_is_ready(until);
             }
             now = now.max(self.medium.nand().idle_from());
@@ -100,10 +100,16 @@ impl Drive {
     fn has_run_if_needed(&mut self) -> bool {
         self.cleaner.is_running()
             || (!self.cleaner.has_enough(self.medium.lines()) && self.has_run(Choice::Worthwhile))
+            || (self.is_fold_due() && self.has_run(Choice::Fold))
+    }
+
+    /// As above, or because there is time to fold the SLC cache.
+    fn has_run_if_idle(&mut self) -> bool {
+        self.has_run_if_needed() || (self.folds_when_idle() && self.has_run(Choice::Fold))
     }
 
     /// Tells whether a line is being cleaned, now that one was chosen if there is any to clean.
-    fn has_run(&mut self, choice: Choice) -> bool {
+    pub(super) fn has_run(&mut self, choice: Choice) -> bool {
         if self.cleaner.is_running() {
             return true;
         }
@@ -114,6 +120,8 @@ impl Drive {
         self.medium.take_victim(victim.line);
         match victim.cause {
             Cause::Wear => self.counters.wear_runs += 1,
+            Cause::Fold => self.counters.fold_runs += 1,
+            Cause::Refresh => self.counters.refresh_runs += 1,
             _ => self.counters.gc_runs += 1,
         }
         true
@@ -122,7 +130,11 @@ impl Drive {
     /// Pages that a step of cleaning moves at most.
     fn most_pages_in_step(&self) -> u32 {
         let geometry = self.geometry();
-        if geometry.planes_per_die == 1 { 1 } else { geometry.units() }
+        match (self.config.pages_at_once(), geometry.planes_per_die) {
+            (1, 1) => 1,
+            (1, _) => geometry.units(),
+            (at_once, planes) => geometry.units() / planes * at_once,
+        }
     }
 
     /// Pages that the next step moves, where the line has as many.
@@ -135,7 +147,7 @@ impl Drive {
     }
 
     /// Moves the next valid pages of the current run, or ends the run.
-    fn clean_step(&mut self, at: SimTime) -> Result<(), DeviceError> {
+    pub(super) fn clean_step(&mut self, at: SimTime) -> Result<(), DeviceError> {
         match self.cleaner.next_step(self.medium.lines()) {
             CleaningStep::Idle => Ok(()),
             CleaningStep::Move(ppn, cause) => {
@@ -172,7 +184,7 @@ impl Drive {
                 self.move_read_page(ready, ppn, readable, cause)?;
             }
         }
-        Ok(())
+        self.complete_word_lines()
     }
 
     /// Lets the host fetch the map entries of the pages that come a little later in the run.

@@ -171,7 +171,7 @@ impl Drive {
         let live = self.medium.full_mask();
         let page =
             PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode: Inode(0) };
-        let done = self.program(at, self.move_frontier(stream), page, cause)?;
+        let done = self.program(at, self.system_frontier(), page, cause)?;
         self.host_programs_end = self.host_programs_end.max(done);
         self.journal.programmed(done);
         Ok(done)

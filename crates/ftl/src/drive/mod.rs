@@ -1,5 +1,6 @@
 //! The drive: carries out what the host commands and what the policies decide.
 
+mod capacitors;
 mod clean;
 mod demand;
 mod devirtualize;
@@ -15,6 +16,7 @@ mod relocate;
 mod remap;
 mod remap_log;
 mod segmented_log;
+mod single;
 mod thin;
 mod write;
 
@@ -31,6 +33,7 @@ use crate::buffer::WriteBuffer;
 use crate::cache::Occupancy;
 use crate::cleaner::Cleaner;
 use crate::config::{ConfigError, DriveConfig, StreamsBy};
+use crate::controller::Controller;
 use crate::lines::Lines;
 use crate::mapping::MapCost;
 use crate::medium::Medium;
@@ -69,8 +72,7 @@ pub struct Drive {
     host_programs_end: SimTime,
     last_command: SimTime,
     link_backlog_until: SimTime,
-    /// The controller can take the next command.
-    controller_free: SimTime,
+    controller: Controller,
     /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
     at_work: SimTime,
     /// The sequences of writes, where they have streams of their own.
@@ -113,7 +115,7 @@ impl Drive {
     /// A configuration with which no drive can work.
     pub fn new(config: DriveConfig) -> Result<Self, ConfigError> {
         let config = config.checked()?;
-        let medium = Medium::new(config.nand.clone(), config.shape, config.frontiers())?;
+        let medium = Medium::new(config.nand.clone(), config.shape, &config.frontiers())?;
         let mut drive = Self::assemble(config, medium);
         drive.translation.begin();
         Ok(drive)
@@ -132,7 +134,7 @@ impl Drive {
             host_programs_end: SimTime::ZERO,
             last_command: SimTime::ZERO,
             link_backlog_until: SimTime::ZERO,
-            controller_free: SimTime::ZERO,
+            controller: Controller::new(config.cores),
             at_work: SimTime::ZERO,
             sequences: sequences(&config),
             counters: Counters::default(),
@@ -281,8 +283,11 @@ impl Drive {
     /// Returns what a power cut at time `at` leaves, as [`Drive::into_unrecovered_at`]; this drive
     /// goes on.
     pub fn after_power_cut(&self, at: SimTime) -> UnrecoveredDrive {
+        let at = self.last_moment(at);
         let nvm = self.ownership.survivor(at, self.journal.pending());
-        UnrecoveredDrive::new(self.config.clone(), self.medium.after_power_cut(at), nvm)
+        let kept = self.kept_by_capacitors();
+        let flash = self.medium.after_power_cut(at);
+        UnrecoveredDrive::new(self.config.clone(), flash, nvm, kept)
     }
 
     /// Start and end of each change of the flash and of non-volatile memory that is remembered: the
@@ -307,9 +312,11 @@ impl Drive {
     }
 
     fn switched_off(self, at: Option<SimTime>) -> UnrecoveredDrive {
+        let kept = self.kept_by_capacitors();
+        let at = at.filter(|_| !self.config.power_loss_protection);
         let pending = self.journal.into_pending();
         let nvm = self.ownership.into_survivor(at, pending);
-        UnrecoveredDrive::new(self.config, self.medium.into_unrecovered(at), nvm)
+        UnrecoveredDrive::new(self.config, self.medium.into_unrecovered(at), nvm, kept)
     }
 
     /// Checks that map, validity and live subpages agree with each other and with the flash.
@@ -400,19 +407,25 @@ impl Drive {
         self.config.map_access * u64::from(cost.accesses)
     }
 
-    /// Returns when the controller takes a command: one after the other.
+    /// Returns when the controller has looked at a command: each core takes one after the other.
     #[inline]
-    fn take_command(&mut self, at: SimTime) -> SimTime {
-        let taken = at.max(self.controller_free);
-        self.controller_free = taken + self.config.command_serial;
-        taken
+    fn take_command(&mut self, at: SimTime, command: &Command<'_>) -> SimTime {
+        let config = &self.config;
+        let (more, handling) = match command {
+            Command::Write { range, .. } => (
+                config.write_serial_4k * range.blocks,
+                config.write_command.unwrap_or(config.command),
+            ),
+            _ => (SimSpan::ZERO, config.command),
+        };
+        self.controller.take(at, config.command_serial + more) + handling
     }
 
     /// Keeps the controller busy with its map: commands that come meanwhile wait.
     #[inline]
     fn occupy_controller(&mut self, cost: MapCost) {
-        let from = self.controller_free.max(self.at_work);
-        self.controller_free = from + self.charge(cost);
+        let span = self.charge(cost);
+        self.controller.take(self.at_work, span);
     }
 
     /// Moves blocks over the host link. Like a flash channel, the link is kept as a backlog of
@@ -492,7 +505,7 @@ impl BlockDevice for Drive {
         let at = at.max(self.last_command);
         self.before_command(at)?;
         self.translation.begin_request(0);
-        let at = self.take_command(at) + self.config.command;
+        let at = self.take_command(at, &command);
         let done = match command {
             Command::Query(query) => return Err(query.unsupported()),
             Command::Devirtualize(asked) => return self.devirtualize(at, asked),

@@ -26,8 +26,44 @@ impl Drive {
         })
     }
 
-    /// Programs a page, maps its logical page to it, and returns when it is durable.
+    /// The frontier of a page that the host writes now: that of the SLC cache, as long as it has
+    /// room.
+    pub(super) fn host_target(
+        &mut self,
+        at: SimTime,
+        stream: StreamId,
+    ) -> Result<FrontierId, DeviceError> {
+        let native = self.host_frontier(stream);
+        if self.config.single_cache.is_none() {
+            return Ok(native);
+        }
+        let single = self.single_frontier(stream);
+        Ok(if self.single_takes(at, single)? { single } else { native })
+    }
+
+    /// Programs a page by itself, maps its logical page to it, and returns when it is durable.
     pub(super) fn program(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+        page: PageToProgram<'_>,
+        cause: Cause,
+    ) -> Result<SimTime, DeviceError> {
+        let done = self.program_part(at, frontier, page, cause)?;
+        self.complete_word_lines()?;
+        Ok(done)
+    }
+
+    /// Programs what was given out so far, without the pages that are missing from a word line.
+    pub(super) fn complete_word_lines(&mut self) -> Result<(), DeviceError> {
+        if self.config.nand.timing.pages_at_once() > 1 {
+            self.counters.skipped_pages += u64::from(self.medium.complete_word_lines()?);
+        }
+        Ok(())
+    }
+
+    /// As [`Drive::program`], of a page that others may follow in its word line.
+    pub(super) fn program_part(
         &mut self,
         at: SimTime,
         frontier: FrontierId,
@@ -41,6 +77,7 @@ impl Drive {
                 continue;
             };
             self.counters.programs[cause as usize] += 1;
+            self.count_single(programmed.ppn);
             self.map_programmed(page.lpn, programmed.ppn);
             self.ownership.note_program(programmed.ppn, programmed.done);
             return Ok(programmed.done);

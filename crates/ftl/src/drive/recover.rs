@@ -15,6 +15,7 @@ use dovetail_nand::{FaultPlan, Lpn, Nand, Oob, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::Drive;
+use super::capacitors::Kept;
 use crate::cache::TranslationPage;
 use crate::config::DriveConfig;
 use crate::medium::UnrecoveredMedium;
@@ -28,6 +29,7 @@ pub struct UnrecoveredDrive {
     config: DriveConfig,
     flash: UnrecoveredMedium,
     nvm: Option<Survivor>,
+    kept: Option<Kept>,
 }
 
 /// The findings of a recovery.
@@ -71,19 +73,25 @@ impl UnrecoveredDrive {
         config: DriveConfig,
         flash: UnrecoveredMedium,
         nvm: Option<Survivor>,
+        kept: Option<Kept>,
     ) -> Self {
-        Self { config, flash, nvm }
+        Self { config, flash, nvm, kept }
     }
 
     /// The drive around a flash that was kept, without non-volatile memory.
     pub(crate) fn from_flash(config: DriveConfig, nand: Nand) -> Self {
-        Self::new(config, UnrecoveredMedium::new(nand), None)
+        Self::new(config, UnrecoveredMedium::new(nand), None, None)
     }
 
     /// Another one like it.
     #[must_use]
     pub fn copy(&self) -> Self {
-        Self { config: self.config.clone(), flash: self.flash.copy(), nvm: self.nvm.clone() }
+        Self {
+            config: self.config.clone(),
+            flash: self.flash.copy(),
+            nvm: self.nvm.clone(),
+            kept: self.kept.clone(),
+        }
     }
 
     /// Reads, programs and erases of the flash so far: recovery goes on counting from here.
@@ -106,12 +114,13 @@ impl UnrecoveredDrive {
         if let Some(nvm) = &mut self.nvm {
             nvm.redo();
         }
-        let mut found = match scan(&self.config, &mut self.flash, self.nvm.as_ref()) {
-            Ok(found) => found,
-            Err(error) => return Err(Box::new((self, error))),
-        };
+        let mut found =
+            match scan(&self.config, &mut self.flash, self.nvm.as_ref(), self.kept.as_ref()) {
+                Ok(found) => found,
+                Err(error) => return Err(Box::new((self, error))),
+            };
         let next_seq = Seq(found.last_seq.max(found.metadata.last_seq()).0 + 1);
-        let medium = self.flash.recover(self.config.shape, self.config.frontiers(), next_seq);
+        let medium = self.flash.recover(self.config.shape, &self.config.frontiers(), next_seq);
         let mut drive = Drive::assemble(self.config, medium);
         drive.adopt_own_pages(&found.own);
         found.report.lost_journal_pages = found.metadata.lost();
@@ -136,6 +145,9 @@ impl UnrecoveredDrive {
         if let Some(survivor) = self.nvm {
             drive.adopt_survivor(survivor);
         }
+        if let Some(kept) = self.kept {
+            drive.restore_kept(kept);
+        }
         Ok((drive, found.report))
     }
 }
@@ -144,9 +156,11 @@ fn scan(
     config: &DriveConfig,
     flash: &mut UnrecoveredMedium,
     survivor: Option<&Survivor>,
+    kept: Option<&Kept>,
 ) -> Result<Scan, DeviceError> {
-    let mut found =
-        Scan::new(config, flash.programmed_pages(), RecoveredMetadata::new(config, survivor));
+    let records = kept.map_or(&[][..], Kept::records);
+    let metadata = RecoveredMetadata::new(config, survivor, records);
+    let mut found = Scan::new(config, flash.programmed_pages(), metadata);
     for index in 0..found.pages.len() {
         let ppn = found.pages[index];
         let oob = flash.read_oob(ppn)?;

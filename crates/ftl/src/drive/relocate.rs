@@ -36,7 +36,8 @@ impl Drive {
         cause: Cause,
     ) -> Result<(), DeviceError> {
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
-        self.move_read_page(ready, ppn, readable, cause)
+        self.move_read_page(ready, ppn, readable, cause)?;
+        self.complete_word_lines()
     }
 
     /// The frontier that a page goes to when it is moved.
@@ -44,7 +45,7 @@ impl Drive {
         self.frontier_of_moved(self.owner(ppn).0, self.medium.nand().owner(ppn).1)
     }
 
-    /// Copies a valid page that was read, from `ready` on.
+    /// Copies a valid page that was read, from `ready` on; others may follow in its word line.
     pub(super) fn move_read_page(
         &mut self,
         ready: SimTime,
@@ -64,7 +65,7 @@ impl Drive {
         self.carry_subpages(ppn, live, readable, &mut tokens);
         let page = PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode };
         let ready = ready.max(self.ownership.durable_at(remap)).max(self.durable_below(lpn));
-        self.program(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
+        self.program_part(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
         self.note_moved(lpn, inode);
         Ok(())
     }

@@ -53,8 +53,12 @@ impl Drive {
         Ok(done)
     }
 
-    /// Makes all that was acknowledged survive a power cut.
+    /// Makes all that was acknowledged survive a power cut; with capacitors it does already.
     pub(super) fn flush(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
+        if self.config.power_loss_protection {
+            self.counters.flushes += 1;
+            return Ok(at);
+        }
         self.empty_buffer(at, 0)?;
         self.make_room_for_records(at)?;
         self.write_journal(at)?;
@@ -110,7 +114,7 @@ impl Drive {
             }
         }
         self.merge_into_buffer(span.lpn, &tokens, mask, hints);
-        if fua {
+        if fua && !self.config.power_loss_protection {
             return Ok(now.max(self.send(now, span.lpn)?));
         }
         // Half of the buffer holds pages back to merge writes to them, half covers the time of
@@ -125,7 +129,13 @@ impl Drive {
         if self.config.buffer_order == BufferOrder::Address && self.buffer.dirty() > most {
             let mut pages: Vec<Lpn> = self.buffer.dirty_pages().map(|page| page.lpn).collect();
             pages.sort_unstable();
-            return pages.into_iter().try_for_each(|lpn| self.send(at, lpn).map(drop));
+            for lpn in pages {
+                // it may have gone with another one
+                if self.buffer.dirty_mut(lpn).is_some() {
+                    self.send(at, lpn)?;
+                }
+            }
+            return Ok(());
         }
         while self.buffer.dirty() > most {
             let Some(oldest) = self.buffer.oldest() else { break };
@@ -181,11 +191,83 @@ impl Drive {
         let Some(&BufferEntry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else {
             return Ok(at);
         };
+        if self.config.nand.timing.pages_at_once() > 1 {
+            return self.send_together(at, lpn, hints);
+        }
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
+        self.note_sent(lpn, &tokens, mask, done);
+        Ok(done)
+    }
+
+    /// The buffer keeps references of its own to what was sent.
+    fn note_sent(&mut self, lpn: Lpn, tokens: &[Token; MAX_SUBPAGES], mask: u8, done: SimTime) {
         for subpage in (0..MAX_SUBPAGES).filter(|subpage| mask >> subpage & 1 == 1) {
             self.medium.retain(tokens[subpage]);
         }
         self.buffer.sent(lpn, done);
+    }
+
+    /// The dirty page of `first` and others of its stream, in the order in which pages leave the
+    /// buffer: `most` at most.
+    fn pages_to_send(&self, first: Lpn, stream: StreamId, most: usize) -> Vec<Lpn> {
+        let mut pages = vec![first];
+        let mut add = |entry: &BufferEntry| {
+            let is_of_stream = entry.hints.stream.0 % self.config.streams == stream.0;
+            if is_of_stream && pages.len() < most && !pages.contains(&entry.lpn) {
+                pages.push(entry.lpn);
+            }
+        };
+        match self.config.buffer_order {
+            BufferOrder::Age => self.buffer.by_age().for_each(&mut add),
+            BufferOrder::Address => {
+                let behind = self.buffer.dirty_pages().filter(|entry| entry.lpn > first);
+                let mut entries: Vec<_> = behind.collect();
+                entries.sort_unstable_by_key(|entry| entry.lpn);
+                entries.into_iter().for_each(add);
+            }
+        }
+        pages
+    }
+
+    /// Sends the dirty page of `first` with as many others as are programmed in one go with it;
+    /// returns when all are durable.
+    fn send_together(
+        &mut self,
+        at: SimTime,
+        first: Lpn,
+        hints: Hints,
+    ) -> Result<SimTime, DeviceError> {
+        let stream = self.stream_of(first, hints);
+        let mut at = self.want(at, first, Access::Write)?;
+        self.make_room(at)?;
+        let frontier = self.host_target(at, stream)?;
+        let most = self.medium.pages_left_at_once(frontier) as usize;
+        let pages = self.pages_to_send(first, stream, most);
+        for &lpn in pages.iter().filter(|&&lpn| lpn != first) {
+            at = at.max(self.want(at, lpn, Access::Write)?);
+            self.make_room(at)?;
+        }
+        let mut merged = Vec::with_capacity(pages.len());
+        let mut ready = at;
+        for &lpn in &pages {
+            let Some(&BufferEntry { mut tokens, mask, hints, .. }) = self.buffer.get(lpn) else {
+                continue;
+            };
+            let (read, old) = self.merge_old_subpages(at, lpn, &mut tokens, mask)?;
+            ready = ready.max(read);
+            merged.push((lpn, tokens, mask, old, hints.inode));
+        }
+        let subpages = self.config.subpages() as usize;
+        let mut done = ready;
+        for (lpn, tokens, mask, old, inode) in merged {
+            let live = mask | old;
+            let page = PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode };
+            let programmed = self.program_part(ready, frontier, page, Cause::Host)?;
+            self.note_sent(lpn, &tokens, mask, programmed);
+            done = done.max(programmed);
+        }
+        self.complete_word_lines()?;
+        self.host_programs_end = self.host_programs_end.max(done);
         Ok(done)
     }
 
@@ -202,8 +284,9 @@ impl Drive {
         let at = self.want(at, lpn, Access::Write)?;
         self.make_room(at)?;
         let subpages = self.config.subpages() as usize;
-        let (ready, old) = self.merge_old_subpages(at, lpn, &mut tokens, mask)?;
         let stream = self.stream_of(lpn, hints);
+        let frontier = self.host_target(at, stream)?;
+        let (ready, old) = self.merge_old_subpages(at, lpn, &mut tokens, mask)?;
         let page = PageToProgram {
             lpn,
             live: mask | old,
@@ -211,7 +294,7 @@ impl Drive {
             stream,
             inode: hints.inode,
         };
-        let done = self.program(ready, self.host_frontier(stream), page, Cause::Host)?;
+        let done = self.program(ready, frontier, page, Cause::Host)?;
         self.host_programs_end = self.host_programs_end.max(done);
         Ok(done)
     }

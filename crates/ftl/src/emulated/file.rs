@@ -11,7 +11,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Pattern};
-use dovetail_nand::{BackingStore, BlockId, Geometry, Oob, Ppn, Seq, StoredBlock, StoredPage};
+use dovetail_nand::{
+    BackingStore, BlockId, CellMode, Geometry, Oob, Ppn, Seq, StoredBlock, StoredPage,
+};
 
 use super::layout::{BLOCK_RECORD, BlockRecord, Layout, PAGE_RECORD, PageRecord, StoredContent};
 use crate::buffer::MAX_SUBPAGES;
@@ -103,11 +105,17 @@ impl BackingStore for FlashFile {
 
     fn erased(&mut self, block: BlockId, erases: u32, last_seq: Seq) {
         self.erases[block.0 as usize] = erases;
-        self.write_block(block, BlockRecord { erases, bad: false, last_seq });
+        let mode = CellMode::Native;
+        self.write_block(block, BlockRecord { erases, bad: false, mode, last_seq });
+    }
+
+    fn mode_set(&mut self, block: BlockId, erases: u32, last_seq: Seq, mode: CellMode) {
+        self.write_block(block, BlockRecord { erases, bad: false, mode, last_seq });
     }
 
     fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq) {
-        self.write_block(block, BlockRecord { erases, bad: true, last_seq });
+        let mode = CellMode::Native;
+        self.write_block(block, BlockRecord { erases, bad: true, mode, last_seq });
     }
 }
 
@@ -142,7 +150,8 @@ fn read_block(
     let mut bytes = [0; BLOCK_RECORD as usize];
     file.read_exact_at(&mut bytes, Layout::block_record(block.0))?;
     let damaged = || io::Error::other(format!("the record of erase block {} is damaged", block.0));
-    let BlockRecord { erases, bad, last_seq } = BlockRecord::decode(&bytes).ok_or_else(damaged)?;
+    let BlockRecord { erases, bad, mode, last_seq } =
+        BlockRecord::decode(&bytes).ok_or_else(damaged)?;
     let erases = records.iter().flatten().map(|record| record.erases).fold(erases, u32::max);
     let own = |record: &Option<PageRecord>| record.filter(|record| record.erases == erases);
     let used = records.iter().rposition(|record| own(record).is_some()).map_or(0, |last| last + 1);
@@ -154,7 +163,7 @@ fn read_block(
             content.map(|content| read_page(file, geometry, at, content)).transpose()?.flatten(),
         );
     }
-    Ok(StoredBlock { erases, bad, last_seq, pages })
+    Ok(StoredBlock { erases, bad, mode, last_seq, pages })
 }
 
 /// A page with its bytes; `None` where they are not those that its record names.

@@ -11,7 +11,7 @@
 //! one record.
 
 use dovetail_block::Content;
-use dovetail_nand::{Geometry, Lpn, Oob, Ppn, Seq};
+use dovetail_nand::{CellMode, Geometry, Lpn, Oob, Ppn, Seq};
 
 use crate::buffer::MAX_SUBPAGES;
 
@@ -64,6 +64,7 @@ impl Layout {
 pub(super) struct BlockRecord {
     pub(super) erases: u32,
     pub(super) bad: bool,
+    pub(super) mode: CellMode,
     pub(super) last_seq: Seq,
 }
 
@@ -72,6 +73,7 @@ impl BlockRecord {
         let mut bytes = [0; BLOCK_RECORD as usize];
         bytes[4..8].copy_from_slice(&self.erases.to_le_bytes());
         bytes[8] = self.bad.into();
+        bytes[9] = (self.mode == CellMode::Single).into();
         bytes[16..24].copy_from_slice(&self.last_seq.0.to_le_bytes());
         seal(&mut bytes);
         bytes
@@ -83,7 +85,8 @@ impl BlockRecord {
             return Some(Self::default());
         }
         let last_seq = seq_at(bytes, 16).filter(|_| is_sealed(bytes))?;
-        Some(Self { erases: u32_at(bytes, 4), bad: bytes[8] != 0, last_seq })
+        let mode = if bytes[9] == 0 { CellMode::Native } else { CellMode::Single };
+        Some(Self { erases: u32_at(bytes, 4), bad: bytes[8] != 0, mode, last_seq })
     }
 }
 
@@ -228,7 +231,7 @@ mod tests {
             bytes[5] ^= 1;
             assert_eq!(PageRecord::decode(&bytes), None);
         }
-        let block = BlockRecord { erases: 5, bad: true, last_seq: Seq(77) };
+        let block = BlockRecord { erases: 5, bad: true, mode: CellMode::Single, last_seq: Seq(77) };
         let mut bytes = block.encode();
         assert_eq!(BlockRecord::decode(&bytes), Some(block));
         bytes[20] ^= 1;

@@ -1,5 +1,7 @@
 //! Frontiers: the lines that a stream of pages fills, and where the next page goes.
 
+use dovetail_nand::CellMode;
+
 use super::lines::LineId;
 
 /// The number of a frontier.
@@ -21,11 +23,18 @@ pub(super) struct Frontier {
     open: Vec<Option<OpenLine>>,
     /// The group whose turn it is.
     cursor: usize,
+    /// The mode of the lines that it opens.
+    mode: CellMode,
 }
 
 impl Frontier {
-    pub(super) fn new(groups: usize) -> Self {
-        Self { open: vec![None; groups], cursor: 0 }
+    pub(super) fn new(groups: usize, mode: CellMode) -> Self {
+        Self { open: vec![None; groups], cursor: 0, mode }
+    }
+
+    #[inline]
+    pub(super) fn mode(&self) -> CellMode {
+        self.mode
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use dovetail_nand::{BlockId, Divisor, Geometry, Ppn, Seq};
+use dovetail_nand::{BlockId, CellMode, Divisor, Geometry, Ppn, Seq};
 
 use crate::bits::Bits;
 
@@ -73,6 +73,7 @@ pub(super) enum FoundLine {
 #[derive(Clone, Debug)]
 struct Line {
     state: LineState,
+    mode: CellMode,
     valid: u32,
     /// Pages on bad blocks.
     missing: u32,
@@ -92,12 +93,26 @@ impl Line {
 
 const NIL: u32 = u32::MAX;
 
+/// The pages of a line that are programmed in one go, and the bits of its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WordLines {
+    pub(super) bits: u32,
+    pub(super) pages_at_once: u32,
+}
+
 /// All lines of a drive.
 #[derive(Debug)]
 pub struct Lines {
     geometry: Geometry,
     shape: LineShape,
+    word_lines: WordLines,
     pages_per_line: u32,
+    /// Pages of a line that is filled at one bit a cell.
+    pages_per_single: u32,
+    /// Lines at one bit a cell that are not free.
+    singles: u32,
+    /// Those of them that are closed, the oldest first; may name lines that are not any more.
+    single_by_age: VecDeque<(LineId, Seq)>,
     by_line: Divisor,
     lines: Vec<Line>,
     /// One bit a physical page: whether the map points at it.
@@ -115,12 +130,13 @@ pub struct Lines {
 
 impl Lines {
     /// All lines free.
-    pub(super) fn new(geometry: Geometry, shape: LineShape) -> Self {
+    pub(super) fn new(geometry: Geometry, shape: LineShape, word_lines: WordLines) -> Self {
         let groups = shape.groups(&geometry);
         let count = geometry.blocks() / shape.blocks_per_line(&geometry);
         let pages_per_line = shape.pages_per_line(&geometry);
         let line = Line {
             state: LineState::Victim,
+            mode: CellMode::Native,
             valid: 0,
             missing: 0,
             erases: 0,
@@ -132,7 +148,11 @@ impl Lines {
         Self {
             geometry,
             shape,
+            word_lines,
             pages_per_line,
+            pages_per_single: pages_per_line / word_lines.bits,
+            singles: 0,
+            single_by_age: VecDeque::new(),
             by_line: Divisor::new(pages_per_line),
             lines: vec![line; count as usize],
             valid: Bits::new(u64::from(geometry.pages())),
@@ -160,6 +180,45 @@ impl Lines {
         self.pages_per_line
     }
 
+    /// Pages that a line has in its mode when none of its blocks is bad.
+    #[inline]
+    pub fn pages_in(&self, line: LineId) -> u32 {
+        match self.mode(line) {
+            CellMode::Native => self.pages_per_line,
+            CellMode::Single => self.pages_per_single,
+        }
+    }
+
+    /// Returns how the cells of a line are filled.
+    #[inline]
+    pub fn mode(&self, line: LineId) -> CellMode {
+        self.lines[line.0 as usize].mode
+    }
+
+    /// Lines at one bit a cell that are not free.
+    pub fn singles(&self) -> u32 {
+        self.singles
+    }
+
+    /// The closed line at one bit a cell that was filled first.
+    pub fn oldest_single(&self) -> Option<LineId> {
+        let is_current = |&&(line, at): &&(LineId, Seq)| self.is_closed_single(line, at);
+        self.single_by_age.iter().find(is_current).map(|(line, _)| *line)
+    }
+
+    fn is_closed_single(&self, line: LineId, at: Seq) -> bool {
+        let line = &self.lines[line.0 as usize];
+        line.is_closed_since(at) && line.mode == CellMode::Single
+    }
+
+    /// Pages that one die programs in one go in a line of that mode.
+    pub(crate) fn pages_at_once(&self, mode: CellMode) -> u32 {
+        match (mode, self.word_lines.pages_at_once) {
+            (CellMode::Single, _) | (_, 1) => 1,
+            (_, pages) => pages * self.geometry.planes_per_die,
+        }
+    }
+
     /// Returns how blocks form lines.
     pub fn shape(&self) -> LineShape {
         self.shape
@@ -175,9 +234,26 @@ impl Lines {
     #[inline]
     pub(crate) fn page(&self, line: LineId, index: u32) -> Ppn {
         match self.shape {
+            LineShape::Superblock if self.word_lines.pages_at_once > 1 => {
+                Ppn(line.0 * self.pages_per_line + self.place(line, index))
+            }
             LineShape::Superblock => Ppn(line.0 * self.pages_per_line + index),
             LineShape::Block => self.geometry.ppn(BlockId(line.0), index),
         }
+    }
+
+    /// The place of a page among those of its line: one die after the other fills a word line on
+    /// all its planes.
+    fn place(&self, line: LineId, index: u32) -> u32 {
+        if self.mode(line) == CellMode::Single {
+            return index;
+        }
+        let (planes, dies) = (self.geometry.planes_per_die, self.geometry.dies());
+        let (at_once, units) = (self.word_lines.pages_at_once, self.geometry.units());
+        let (row, in_row) = (index / (units * at_once), index % (units * at_once));
+        let (die, in_die) = (in_row / (planes * at_once), in_row % (planes * at_once));
+        let (page, plane) = (row * at_once + in_die / planes, in_die % planes);
+        page * units + plane * dies + die
     }
 
     /// The line that a page lies in.
@@ -279,12 +355,14 @@ impl Lines {
         }
     }
 
-    /// Takes the least worn free line of a group.
-    pub(super) fn open(&mut self, group: usize) -> Option<LineId> {
-        let Reverse((_, line)) = self.free[group].pop()?;
+    /// Takes the least worn free line of a group, to be filled in a mode.
+    pub(super) fn open(&mut self, group: usize, mode: CellMode) -> Option<LineId> {
+        let Reverse((_, id)) = self.free[group].pop()?;
         self.free_count -= 1;
-        self.lines[line.0 as usize].state = LineState::Open;
-        Some(line)
+        let line = &mut self.lines[id.0 as usize];
+        (line.state, line.mode) = (LineState::Open, mode);
+        self.singles += u32::from(mode == CellMode::Single);
+        Some(id)
     }
 
     /// The line is full.
@@ -300,6 +378,9 @@ impl Lines {
             self.by_age.retain(|&(line, at)| lines[line.0 as usize].is_closed_since(at));
         }
         self.by_age.push_back((id, now));
+        if self.mode(id) == CellMode::Single {
+            self.single_by_age.push_back((id, now));
+        }
         self.link(id);
     }
 
@@ -322,6 +403,12 @@ impl Lines {
             }
             self.by_age.pop_front();
         }
+        while let Some(&(line, at)) = self.single_by_age.front() {
+            if self.is_closed_single(line, at) {
+                break;
+            }
+            self.single_by_age.pop_front();
+        }
     }
 
     /// The blocks of a victim were erased once more; `missing` pages lie on bad blocks.
@@ -335,6 +422,9 @@ impl Lines {
     /// Puts an erased line among the free ones, or among the dead where no block is good.
     fn release(&mut self, id: LineId) {
         let line = &mut self.lines[id.0 as usize];
+        if std::mem::take(&mut line.mode) == CellMode::Single {
+            self.singles -= 1;
+        }
         if line.missing == self.pages_per_line {
             line.state = LineState::Dead;
             return;
@@ -356,6 +446,13 @@ impl Lines {
         if closed {
             self.link(id);
         }
+    }
+
+    /// Notes the mode of a line that is found when the drive starts.
+    pub(super) fn found_mode(&mut self, id: LineId, mode: CellMode) {
+        let before = std::mem::replace(&mut self.lines[id.0 as usize].mode, mode);
+        debug_assert_eq!(before, CellMode::Native, "a line was found twice");
+        self.singles += u32::from(mode == CellMode::Single);
     }
 
     /// Sets a line up as it is found when the drive starts; `missing` pages lie on bad blocks.
@@ -434,7 +531,7 @@ mod tests {
     };
 
     fn all_free(shape: LineShape) -> Lines {
-        let mut lines = Lines::new(GEOMETRY, shape);
+        let mut lines = Lines::new(GEOMETRY, shape, WordLines { bits: 1, pages_at_once: 1 });
         for id in lines.ids() {
             lines.found(id, 0, 0, FoundLine::Erased);
         }
@@ -457,7 +554,7 @@ mod tests {
     fn the_line_that_keeps_least_and_the_oldest_are_found() {
         let mut lines = all_free(LineShape::Superblock);
         for (at, valid) in [(1, 5), (2, 3), (3, 4)] {
-            let id = lines.open(0).unwrap();
+            let id = lines.open(0, CellMode::Native).unwrap();
             for index in 0..valid {
                 lines.validate(lines.page(id, index), id);
             }
@@ -473,13 +570,13 @@ mod tests {
         assert_eq!((lines.least_kept(), lines.oldest()), (Some(LineId(1)), Some(LineId(1))));
         lines.erased(LineId(0), 0);
         assert_eq!(lines.free(), 2);
-        assert_eq!(lines.open(0), Some(LineId(3)), "less worn than line 0");
+        assert_eq!(lines.open(0, CellMode::Native), Some(LineId(3)), "less worn than line 0");
     }
 
     #[test]
     fn a_line_whose_blocks_are_all_bad_is_dead() {
         let mut lines = all_free(LineShape::Superblock);
-        let id = lines.open(0).unwrap();
+        let id = lines.open(0, CellMode::Native).unwrap();
         lines.close(id, Seq(0));
         lines.take_victim(id);
         lines.erased(id, lines.pages_per_line());

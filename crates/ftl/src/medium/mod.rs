@@ -17,14 +17,15 @@ mod validity;
 
 use dovetail_block::{BlockBytes, Content, DeviceError};
 use dovetail_nand::{
-    BackingStore, BlockId, FaultPlan, GeometryError, Nand, NandConfig, NandError, Ppn, Seq, Token,
+    BackingStore, BlockId, CellMode, FaultPlan, GeometryError, Nand, NandConfig, NandError, Ppn,
+    Seq, Token,
 };
 use dovetail_time::SimTime;
 
 pub(crate) use erase::ErasedBlock;
 use frontier::Frontier;
 pub(crate) use frontier::FrontierId;
-use lines::{FoundLine, LineId, LineShape, Lines};
+use lines::{FoundLine, LineId, LineShape, Lines, WordLines};
 pub(crate) use program::{ErasedPage, PageToProgram};
 pub(crate) use unrecovered::UnrecoveredMedium;
 use validity::LiveSubpages;
@@ -53,7 +54,7 @@ impl Medium {
     pub(crate) fn new(
         nand: NandConfig,
         shape: LineShape,
-        frontiers: u32,
+        frontiers: &[CellMode],
     ) -> Result<Self, GeometryError> {
         let mut medium = Self::around(Nand::new(nand)?, shape, frontiers);
         for line in medium.lines.ids() {
@@ -64,12 +65,13 @@ impl Medium {
     }
 
     /// A flash whose lines are in no state yet.
-    fn around(nand: Nand, shape: LineShape, frontiers: u32) -> Self {
-        let geometry = *nand.geometry();
-        let lines = Lines::new(geometry, shape);
+    fn around(nand: Nand, shape: LineShape, frontiers: &[CellMode]) -> Self {
+        let (geometry, timing) = (*nand.geometry(), nand.config().timing);
+        let word_lines = WordLines { bits: timing.bits(), pages_at_once: timing.pages_at_once() };
+        let lines = Lines::new(geometry, shape, word_lines);
         let groups = lines.groups();
         Self {
-            frontiers: (0..frontiers).map(|_| Frontier::new(groups)).collect(),
+            frontiers: frontiers.iter().map(|&mode| Frontier::new(groups, mode)).collect(),
             live: LiveSubpages::new(geometry.pages(), geometry.subpages_per_page()),
             seq: Seq(0),
             condemned: Vec::new(),

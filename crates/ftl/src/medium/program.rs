@@ -1,7 +1,7 @@
 //! Programming: the only way in which a page gets to flash.
 
 use dovetail_block::{DeviceError, Inode, StreamId};
-use dovetail_nand::{Lpn, NandError, Oob, Ppn, Token};
+use dovetail_nand::{CellMode, Lpn, NandError, Oob, Ppn, Token};
 use dovetail_time::SimTime;
 
 use super::frontier::{FrontierId, OpenLine};
@@ -58,15 +58,65 @@ impl Medium {
     }
 
     /// Pages of a frontier up to the end of its row: the pages with one index in the blocks of all
-    /// units. The planes of a die program such pages together.
+    /// units, or those of one word line. The planes of a die program such pages together.
     pub(crate) fn pages_left_in_row(&self, frontier: FrontierId) -> u32 {
-        let units = self.nand.geometry().units();
+        let geometry = self.nand.geometry();
+        let row = geometry.units() * self.pages_at_once(frontier) / geometry.planes_per_die;
+        let row = row.max(geometry.units());
         let frontier = &self.frontiers[frontier.0];
         let done = match frontier.groups() {
-            1 => frontier.open_line(0).map_or(0, |open| open.next % units),
+            1 => frontier.open_line(0).map_or(0, |open| open.next % row),
             _ => frontier.group() as u32,
         };
-        units - done
+        row - done
+    }
+
+    /// Tells whether a frontier has a line open.
+    pub(crate) fn has_open_line(&self, frontier: FrontierId) -> bool {
+        self.frontiers[frontier.0].open_line(0).is_some()
+    }
+
+    /// Pages that a die programs in one go for a frontier.
+    pub(crate) fn pages_at_once(&self, frontier: FrontierId) -> u32 {
+        self.lines.pages_at_once(self.frontiers[frontier.0].mode())
+    }
+
+    /// Pages of a frontier that are still missing from those that its die programs in one go.
+    pub(crate) fn pages_left_at_once(&self, frontier: FrontierId) -> u32 {
+        let at_once = self.pages_at_once(frontier);
+        let open = self.frontiers[frontier.0].open_line(0);
+        at_once - open.map_or(0, |open| open.next % at_once)
+    }
+
+    /// Uses up the pages that are missing from what a die has just programmed in one go, on every
+    /// frontier. Returns how many.
+    ///
+    /// # Errors
+    /// A broken rule of the flash.
+    pub(crate) fn complete_word_lines(&mut self) -> Result<u32, DeviceError> {
+        let mut skipped = 0;
+        for frontier in 0..self.frontiers.len() {
+            let id = FrontierId(frontier);
+            let at_once = self.pages_at_once(id);
+            while let Some(open) = self.frontiers[frontier].open_line(0)
+                && open.next % at_once != 0
+            {
+                self.skip_page(open)?;
+                let next = OpenLine { next: open.next + 1, ..open };
+                self.frontiers[frontier].set_open_line(0, Some(next));
+                skipped += 1;
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// Uses up the next page of an open line, unless its block is bad.
+    pub(super) fn skip_page(&mut self, open: OpenLine) -> Result<(), DeviceError> {
+        let ppn = self.lines.page(open.line, open.next);
+        if self.nand.is_bad(self.nand.geometry().locate(ppn).0) {
+            return Ok(());
+        }
+        self.nand.skip(ppn).map_err(|error| device_error(&error))
     }
 
     /// Passes the turn of a frontier on to its next group.
@@ -81,7 +131,7 @@ impl Medium {
     pub(crate) fn next_page(&mut self, frontier: FrontierId, group: usize) -> Option<ErasedPage> {
         loop {
             let Some(open) = self.frontiers[frontier.0].open_line(group) else {
-                let line = self.lines.open(group)?;
+                let line = self.open_line(group, self.frontiers[frontier.0].mode())?;
                 self.frontiers[frontier.0].set_open_line(group, Some(OpenLine { line, next: 0 }));
                 continue;
             };
@@ -98,9 +148,24 @@ impl Medium {
         }
     }
 
+    /// Opens a free line of a group; its blocks are told how they will be filled.
+    fn open_line(&mut self, group: usize, mode: CellMode) -> Option<LineId> {
+        let line = self.lines.open(group, mode)?;
+        if self.nand.config().timing.single.is_some() {
+            for block in self.lines.blocks(line) {
+                if self.nand.is_bad(block) {
+                    continue;
+                }
+                let set = self.nand.set_mode(block, mode);
+                debug_assert!(set.is_ok(), "a free line is erased");
+            }
+        }
+        Some(line)
+    }
+
     #[inline]
     fn next_good_page(&self, open: OpenLine) -> Option<u32> {
-        let pages = self.lines.pages_per_line();
+        let pages = self.lines.pages_in(open.line);
         if !self.lines.has_bad_blocks(open.line) {
             return (open.next < pages).then_some(open.next);
         }

@@ -4,20 +4,21 @@
 //! would run out of free lines without ever finishing a cleaning run. A line that was being erased
 //! is to be cleaned again.
 
-use dovetail_nand::{Nand, Seq};
+use dovetail_nand::{BlockId, CellMode, Nand, Seq};
 
 use super::Medium;
-use super::frontier::OpenLine;
+use super::frontier::{Frontier, OpenLine};
 use super::lines::{FoundLine, LineId, LineShape};
 
 impl Medium {
     /// Around a flash that holds pages of which none counts yet.
-    pub(super) fn found(nand: Nand, shape: LineShape, frontiers: u32, seq: Seq) -> Self {
+    pub(super) fn found(nand: Nand, shape: LineShape, frontiers: &[CellMode], seq: Seq) -> Self {
         let mut medium = Self { seq, ..Self::around(nand, shape, frontiers) };
         for line in medium.lines.ids() {
             let erases =
                 medium.lines.blocks(line).map(|b| medium.nand.erases(b)).max().unwrap_or(0);
             let missing = medium.missing_pages(line);
+            medium.lines.found_mode(line, medium.mode_of(line));
             let found = medium.line_as_found(line);
             medium.lines.found(line, erases, missing, found);
         }
@@ -47,19 +48,37 @@ impl Medium {
             (!self.nand.is_bad(block)).then(|| page < self.nand.programmed_pages(block))
         };
         let half_erased = self.lines.blocks(line).any(|block| self.nand.is_half_erased(block));
-        let pages = 0..self.lines.pages_per_line();
+        let pages = 0..self.lines.pages_in(line);
         let next = pages.clone().rev().find(|&index| is_programmed(index) == Some(true))? + 1;
         let in_step =
             pages.clone().take(next as usize).all(|index| is_programmed(index) != Some(false));
         (next < pages.end && in_step && !half_erased).then_some(next)
     }
 
-    /// Gives a line to the first frontier that has no line in its place.
+    /// The mode of the blocks of a line; one whose blocks are all erased has none yet.
+    fn mode_of(&self, line: LineId) -> CellMode {
+        let is_filled = |block: &BlockId| {
+            let is_used =
+                self.nand.programmed_pages(*block) > 0 || self.nand.is_half_erased(*block);
+            is_used && !self.nand.is_bad(*block)
+        };
+        self.lines.blocks(line).find(is_filled).map_or(CellMode::Native, |b| self.nand.mode(b))
+    }
+
+    /// Gives a line to the first frontier of its mode that has no line in its place. What is left of
+    /// a word line that was being programmed is used up.
     fn reopen(&mut self, line: LineId, next: u32) -> bool {
-        let group = self.lines.group(line);
-        let vacant = self.frontiers.iter_mut().find(|frontier| frontier.open_line(group).is_none());
-        let Some(frontier) = vacant else { return false };
-        frontier.set_open_line(group, Some(OpenLine { line, next }));
+        let (group, mode) = (self.lines.group(line), self.lines.mode(line));
+        let is_vacant =
+            |frontier: &Frontier| frontier.mode() == mode && frontier.open_line(group).is_none();
+        let Some(vacant) = self.frontiers.iter().position(is_vacant) else { return false };
+        let end = next.next_multiple_of(self.lines.pages_at_once(mode));
+        for next in next..end {
+            if self.skip_page(OpenLine { line, next }).is_err() {
+                return false;
+            }
+        }
+        self.frontiers[vacant].set_open_line(group, Some(OpenLine { line, next: end }));
         true
     }
 

@@ -1,7 +1,7 @@
 //! The flash after a power cut: it can be read, and nothing else.
 
 use dovetail_block::{BLOCK_SIZE, Content, DeviceError};
-use dovetail_nand::{BlockId, FaultPlan, Nand, NandError, Oob, Ppn, Seq};
+use dovetail_nand::{BlockId, CellMode, FaultPlan, Nand, NandError, Oob, Ppn, Seq};
 use dovetail_time::SimTime;
 
 use super::Medium;
@@ -96,7 +96,7 @@ impl UnrecoveredMedium {
 
     /// The medium with its lines as they are found. No page counts yet; programs are numbered from
     /// `seq` on.
-    pub(crate) fn recover(self, shape: LineShape, frontiers: u32, seq: Seq) -> Medium {
+    pub(crate) fn recover(self, shape: LineShape, frontiers: &[CellMode], seq: Seq) -> Medium {
         debug_assert!(seq > self.last_seq(), "sequence numbers must rise");
         Medium::found(self.nand, shape, frontiers, seq)
     }

@@ -83,8 +83,9 @@ pub(crate) struct RecoveredMetadata {
 }
 
 impl RecoveredMetadata {
-    /// Before any page is read; with what non-volatile memory says.
-    pub(crate) fn new(config: &DriveConfig, survivor: Option<&Survivor>) -> Self {
+    /// Before any page is read; with what non-volatile memory says, and the records of discards
+    /// that capacitors have kept.
+    pub(crate) fn new(config: &DriveConfig, survivor: Option<&Survivor>, kept: &[Record]) -> Self {
         let geometry = config.nand.geometry;
         let mut recovered = Self {
             bounds: Bounds { flash_pages: geometry.pages(), host_pages: config.host_pages() },
@@ -99,7 +100,7 @@ impl RecoveredMetadata {
         for (ppn, entry) in survivor.iter().flat_map(|survivor| survivor.entries()) {
             recovered.enter(ppn, entry);
         }
-        for record in survivor.iter().flat_map(|survivor| survivor.records()) {
+        for record in survivor.iter().flat_map(|survivor| survivor.records()).chain(kept) {
             recovered.record(*record);
         }
         recovered

@@ -1,5 +1,6 @@
 //! Drive profiles: TOML files that say what a drive is, each figure with its source.
 
+mod cells;
 mod resolve;
 mod schema;
 mod sensitivity;
@@ -11,7 +12,7 @@ use dovetail_time::Ratio;
 use serde::Deserialize;
 
 use crate::config::ConfigError;
-use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Times};
+use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspension, Times};
 
 pub use sensitivity::Variant;
 
@@ -122,6 +123,9 @@ pub struct Profile {
     timing: Times,
     host: Host,
     ftl: Ftl,
+    slc: Option<Slc>,
+    suspend: Option<Suspension>,
+    retry: Option<Retries>,
     map_cache: Option<MapCache>,
     remap: Option<Remap>,
     /// For each key, as `table.key`: where its figure comes from, or "assumed" and why.

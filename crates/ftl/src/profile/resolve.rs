@@ -55,6 +55,7 @@ impl Profile {
             nand: NandConfig {
                 geometry,
                 timing: self.timing(scaled.blocks_by)?,
+                retry: self.retry()?,
                 endurance: self.int("flash.endurance", self.flash.endurance, 1, 1_000_000_000)?,
                 factory_bad: self.factory_bad(&geometry)?,
             },
@@ -90,6 +91,17 @@ impl Profile {
             ),
             link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
             command: self.us("host.command_us", self.host.command_us)?,
+            write_command: self
+                .host
+                .write_command_us
+                .map(|us| self.us("host.write_command_us", us))
+                .transpose()?,
+            write_serial_4k: self
+                .us("host.write_serial_4k_us", self.host.write_serial_4k_us.unwrap_or_default())?,
+            cores: self.int("host.cores", self.host.cores.unwrap_or(1), 1, 256)?,
+            power_loss_protection: self.host.power_loss_protection.unwrap_or(false),
+            single_cache: self.single_cache(&geometry, scale)?,
+            refresh_reads: self.refresh_reads()?,
             command_serial: self
                 .us("host.command_serial_us", self.host.command_serial_us.unwrap_or_default())?,
             map_cache: self.map_cache(overrides, scale, &geometry)?,
@@ -152,7 +164,7 @@ impl Profile {
         };
         let full =
             f64::from(self.int("flash.pages_per_block", flash.pages_per_block, 1, 65_536)?);
-        let pages_per_block = (full * scale).round().max(FEWEST_PAGES.min(full));
+        let pages_per_block = self.whole_word_lines(full * scale, FEWEST_PAGES.min(full))?;
         let user_bytes = self.bytes("capacity.user", &self.capacity.user)? as f64 * scale;
         let user_pages = (user_bytes / page_bytes as f64) as u64;
         if user_pages == 0 {
@@ -181,8 +193,12 @@ impl Profile {
     /// Erasing a block with fewer pages takes less time, so that its share in writing a page stays.
     fn timing(&self, blocks_by: f64) -> Result<Timing, ProfileError> {
         Ok(Timing {
-            read: self.us("timing.read_us", self.timing.read_us)?,
-            program: self.us("timing.program_us", self.timing.program_us)?,
+            read: self.mean("timing.read_us", &self.timing.read_us)?,
+            program: self.mean("timing.program_us", &self.timing.program_us)?,
+            cells: self.cells()?,
+            single: self.single_timing(blocks_by)?,
+            suspend: self.suspend(blocks_by)?,
+            planes_read_apart: self.planes_read_apart()?,
             erase: self.us("timing.erase_us", self.timing.erase_us * blocks_by)?,
             transfer_4k: self.per_4k("timing.channel_mb_per_s", self.timing.channel_mb_per_s)?,
         })
@@ -322,7 +338,7 @@ impl Profile {
                 (SimSpan::ZERO, access)
             }
             RemapStore::Log => {
-                (self.us("timing.program_us", self.timing.program_us)?, SimSpan::ZERO)
+                (self.mean("timing.program_us", &self.timing.program_us)?, SimSpan::ZERO)
             }
         };
         let limits = RemapLimits {
@@ -388,19 +404,19 @@ impl Profile {
         }
     }
 
-    fn config_error(&self, source: ConfigError) -> ProfileError {
+    pub(super) fn config_error(&self, source: ConfigError) -> ProfileError {
         ProfileError::Config { file: self.file.clone(), source }
     }
 
-    fn value(&self, key: &'static str, value: &str, allowed: String) -> ProfileError {
+    pub(super) fn value(&self, key: &'static str, value: &str, allowed: String) -> ProfileError {
         ProfileError::Value { file: self.file.clone(), key, value: format!("'{value}'"), allowed }
     }
 
-    fn bytes(&self, key: &'static str, text: &str) -> Result<u64, ProfileError> {
+    pub(super) fn bytes(&self, key: &'static str, text: &str) -> Result<u64, ProfileError> {
         parse_bytes(text).map_err(|_| self.value(key, text, "a size such as 4KiB or 32GiB".into()))
     }
 
-    fn range(
+    pub(super) fn range(
         &self,
         key: &'static str,
         value: f64,
@@ -413,7 +429,7 @@ impl Profile {
         Err(self.value(key, &value.to_string(), format!("{least} to {most}")))
     }
 
-    fn int(
+    pub(super) fn int(
         &self,
         key: &'static str,
         value: i64,
@@ -424,7 +440,7 @@ impl Profile {
         in_range.ok_or_else(|| self.value(key, &value.to_string(), format!("{least} to {most}")))
     }
 
-    fn us(&self, key: &'static str, us: f64) -> Result<SimSpan, ProfileError> {
+    pub(super) fn us(&self, key: &'static str, us: f64) -> Result<SimSpan, ProfileError> {
         Ok(SimSpan::from_ns((self.range(key, us, 0.0, 1e9)? * 1000.0).round() as u64))
     }
 

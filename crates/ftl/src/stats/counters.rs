@@ -21,11 +21,15 @@ pub enum Cause {
     Remap,
     /// A translation page of a demand-paged map.
     Translation,
+    /// It was folded out of the SLC cache.
+    Fold,
+    /// Its block had been read often.
+    Refresh,
 }
 
 impl Cause {
     /// All causes, in the order in which results list them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Host,
         Self::Gc,
         Self::Wear,
@@ -33,6 +37,8 @@ impl Cause {
         Self::Journal,
         Self::Remap,
         Self::Translation,
+        Self::Fold,
+        Self::Refresh,
     ];
 
     /// The name in results.
@@ -45,6 +51,8 @@ impl Cause {
             Self::Journal => "journal",
             Self::Remap => "remap",
             Self::Translation => "translation",
+            Self::Fold => "fold",
+            Self::Refresh => "refresh",
         }
     }
 }
@@ -147,6 +155,16 @@ pub struct Counters {
     pub gc_stalls: u64,
     /// Lines emptied by static wear levelling.
     pub wear_runs: u64,
+    /// Lines of the SLC cache that were folded.
+    pub fold_runs: u64,
+    /// Of these, lines that writes had to wait for.
+    pub fold_stalls: u64,
+    /// Lines rewritten because they had been read often.
+    pub refresh_runs: u64,
+    /// Pages programmed at one bit a cell.
+    pub single_programs: u64,
+    /// Pages that were used up empty, because their word line had to be programmed.
+    pub skipped_pages: u64,
     /// Programs that failed.
     pub program_failures: u64,
     /// Erases that failed.
@@ -213,6 +231,11 @@ impl Sub for Counters {
             gc_runs: self.gc_runs - earlier.gc_runs,
             gc_stalls: self.gc_stalls - earlier.gc_stalls,
             wear_runs: self.wear_runs - earlier.wear_runs,
+            fold_runs: self.fold_runs - earlier.fold_runs,
+            fold_stalls: self.fold_stalls - earlier.fold_stalls,
+            refresh_runs: self.refresh_runs - earlier.refresh_runs,
+            single_programs: self.single_programs - earlier.single_programs,
+            skipped_pages: self.skipped_pages - earlier.skipped_pages,
             program_failures: self.program_failures - earlier.program_failures,
             erase_failures: self.erase_failures - earlier.erase_failures,
             lost_blocks: self.lost_blocks - earlier.lost_blocks,
