@@ -127,8 +127,8 @@ impl Profile {
             other => return Err(self.value("slc.when_full", other, "direct or fold".into())),
         };
         Ok(Some(SingleCache {
-            static_lines: lines("slc.static", &slc.fixed)?,
-            dynamic_lines: lines("slc.dynamic", &slc.dynamic)?,
+            static_lines: lines("slc.static_size", &slc.static_size)?,
+            dynamic_lines: lines("slc.dynamic_size", &slc.dynamic_size)?,
             shrink_from,
             shrink_to: shrink_to.max(shrink_from),
             when_full,

@@ -1,6 +1,7 @@
 //! Drive profiles: TOML files that say what a drive is, each figure with its source.
 
 mod cells;
+mod document;
 mod resolve;
 mod schema;
 mod sensitivity;
@@ -58,6 +59,22 @@ pub enum ProfileError {
         /// Line in the file, from 1.
         line: usize,
         /// The mistake, with the keys that are allowed.
+        message: String,
+    },
+    /// Keys that there are not, or that are missing: all of them.
+    #[error("{file}: {mistakes}")]
+    Keys {
+        /// The file.
+        file: String,
+        /// Each key and what is wrong with it.
+        mistakes: String,
+    },
+    /// A profile to stand on that is not there.
+    #[error("{file}: {message}")]
+    Base {
+        /// The file.
+        file: String,
+        /// The mistake.
         message: String,
     },
     /// A value out of its range.
@@ -159,14 +176,16 @@ impl Profile {
     /// # Errors
     /// A key or value that is not allowed.
     pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
-        let mut profile: Self = toml::from_str(text).map_err(|error| syntax(text, file, &error))?;
+        let text = document::complete(text, file)?;
+        let mut profile: Self =
+            toml::from_str(&text).map_err(|error| syntax(&text, file, &error))?;
         profile.file = file.into();
-        profile.text = text.into();
+        profile.text = text;
         profile.resolve(&Overrides::default())?;
         Ok(profile)
     }
 
-    /// The profile as it was written, in TOML.
+    /// The profile in TOML, with all that it takes from its base.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -270,6 +289,27 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_takes_what_it_does_not_say_from_its_base() {
+        let text = "name = \"mine\"\nabout = \"a\"\nbase = \"femu-32g\"\n[timing]\nread_us = 60";
+        let mine = Profile::parse(text, "mine.toml").unwrap();
+        let figure = |profile: &Profile, key: &str| {
+            profile.figures().into_iter().find(|(name, _)| name == key).map(|(_, value)| value)
+        };
+        assert_eq!(figure(&mine, "timing.read_us").as_deref(), Some("60"));
+        assert_eq!(mine.name, "mine");
+        let femu = builtin("femu-32g");
+        for (key, value) in femu.figures().iter().filter(|(key, _)| key != "timing.read_us") {
+            assert_eq!(figure(&mine, key).as_ref(), Some(value), "{key}");
+        }
+        let nobody = text.replace("femu-32g", "nobody.toml");
+        let error = Profile::parse(&nobody, "mine.toml").unwrap_err().to_string();
+        assert!(
+            error.starts_with("mine.toml: base is nobody.toml, which is no profile"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_wrong_profile_names_file_key_and_what_is_allowed() {
         let text = builtin("femu-32g").text;
         let message = |from: &str, to: &str| {
@@ -281,10 +321,9 @@ mod tests {
             "my.toml: ftl.map is 'pages', allowed is page or hash or interval or demand"
         );
         let unknown = message("channels = 8", "chanels = 8");
-        assert!(
-            unknown.starts_with("my.toml:")
-                && unknown.contains("`chanels`, expected one of `channels`"),
-            "{unknown}"
+        assert_eq!(
+            unknown,
+            "my.toml: line 9: unknown key flash.chanels (did you mean channels?); flash.channels is missing"
         );
         let negative = message("streams = 1", "streams = -1");
         assert_eq!(negative, "my.toml: ftl.streams is '-1', allowed is 1 to 16");
@@ -318,6 +357,14 @@ mod tests {
         );
         let range = message("read_us = 50", "read_us = -1");
         assert_eq!(range, "my.toml: timing.read_us is '-1', allowed is 0 to 1000000000");
+        let two = "read_us = 50\nprogram_us = 500";
+        let lacking = message(two, "[slcc]\nread = 1");
+        assert_eq!(
+            lacking,
+            "my.toml: line 18: unknown slcc (tables are capacity, flash, timing, host, ftl, slc, suspend, retry, \
+             map_cache, remap, sources); timing.read_us is missing; timing.program_us is missing; \
+             timing.erase_us is missing; timing.channel_mb_per_s is missing"
+        );
         let small = message("user = \"32GiB\"", "user = \"64MiB\"");
         assert!(small.contains("raise over-provisioning"), "{small}");
         assert!(

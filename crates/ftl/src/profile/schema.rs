@@ -1,43 +1,56 @@
-//! The tables of a profile as they stand in its file.
+//! The tables of a profile as they stand in its file, and the keys that they may have.
 
 use serde::Deserialize;
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Capacity {
-    pub(super) user: String,
-    pub(super) over_provisioning_percent: f64,
-    /// `capacity` if it is left out: as many addresses as room. `iplfs`: seven areas of 2^58
-    /// blocks.
-    pub(super) addresses: Option<String>,
+/// The keys of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keys {
+    pub(super) table: &'static str,
+    /// Set if a profile cannot do without the table.
+    pub(super) is_needed: bool,
+    pub(super) needed: &'static [&'static str],
+    pub(super) optional: &'static [&'static str],
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Flash {
-    pub(super) channels: i64,
-    pub(super) dies_per_channel: i64,
-    pub(super) planes_per_die: i64,
-    pub(super) pages_per_block: i64,
-    pub(super) page: String,
-    /// `slc`, `mlc`, `tlc` or `qlc`. Left out: the pages of a block are all alike.
-    pub(super) cell: Option<String>,
-    /// `one-shot` or `page`: a word line is programmed in one go, or a page at a time.
-    pub(super) program: Option<String>,
-    /// `together` (or left out) or `apart`: whether the planes of a die read by themselves.
-    pub(super) plane_reads: Option<String>,
-    pub(super) endurance: i64,
-    pub(super) factory_bad_per_mille: f64,
+/// A table as a type, and its keys: those that it must have, and those that may be left out.
+macro_rules! table {
+    (
+        $(#[$about:meta])* $name:ident, $table:literal, needed: $is_needed:literal,
+        must { $($(#[$note:meta])* $key:ident: $kind:ty,)* }
+        may { $($(#[$remark:meta])* $may:ident: $sort:ty,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $($(#[$note])* pub(super) $key: $kind,)*
+            $($(#[$remark])* pub(super) $may: Option<$sort>,)*
+        }
+
+        impl $name {
+            pub(super) const KEYS: Keys = Keys {
+                table: $table,
+                is_needed: $is_needed,
+                needed: &[$(stringify!($key)),*],
+                optional: &[$(stringify!($may)),*],
+            };
+        }
+    };
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Times {
-    pub(super) read_us: Times4,
-    pub(super) program_us: Times4,
-    pub(super) erase_us: f64,
-    pub(super) channel_mb_per_s: f64,
-}
+/// All tables of a profile but its sources.
+pub(super) const TABLES: [Keys; 10] = [
+    Capacity::KEYS,
+    Flash::KEYS,
+    Times::KEYS,
+    Host::KEYS,
+    Ftl::KEYS,
+    Slc::KEYS,
+    Suspension::KEYS,
+    Retries::KEYS,
+    MapCache::KEYS,
+    Remap::KEYS,
+];
 
 /// A time, or one for each page of a word line.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,109 +60,171 @@ pub(super) enum Times4 {
     ByPage(Vec<f64>),
 }
 
-/// Left out by drives without an SLC cache.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Slc {
-    pub(super) read_us: f64,
-    pub(super) program_us: f64,
-    pub(super) erase_us: f64,
-    /// Bytes of the host's that fit.
-    #[serde(rename = "static")]
-    pub(super) fixed: String,
-    /// Bytes of the host's that fit beside them on an empty drive.
-    pub(super) dynamic: String,
-    pub(super) shrink_from_percent: f64,
-    pub(super) shrink_to_percent: f64,
-    /// `direct` or `fold`.
-    pub(super) when_full: String,
-    pub(super) fold_when_idle: bool,
+table! {
+    Capacity, "capacity", needed: true,
+    must {
+        user: String,
+        over_provisioning_percent: f64,
+    }
+    may {
+        /// `capacity` if it is left out: as many addresses as room. `iplfs`: seven areas of 2^58
+        /// blocks.
+        addresses: String,
+    }
 }
 
-/// Left out by drives that do not suspend.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Suspension {
-    pub(super) program_us: f64,
-    pub(super) erase_us: f64,
-    pub(super) most_times: i64,
+table! {
+    Flash, "flash", needed: true,
+    must {
+        channels: i64,
+        dies_per_channel: i64,
+        planes_per_die: i64,
+        pages_per_block: i64,
+        page: String,
+        endurance: i64,
+        factory_bad_per_mille: f64,
+    }
+    may {
+        /// `slc`, `mlc`, `tlc` or `qlc`. Left out: the pages of a block are all alike.
+        cell: String,
+        /// `one-shot` or `page`: a word line is programmed in one go, or a page at a time.
+        program: String,
+        /// `together`, as if it were left out, or `apart`: each plane of a die reads by itself.
+        plane_reads: String,
+    }
 }
 
-/// Left out by drives whose reads always succeed at once.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Retries {
-    pub(super) step_us: f64,
-    /// 0: no influence.
-    pub(super) erases_per_step: f64,
-    pub(super) reads_per_step: f64,
-    pub(super) days_per_step: f64,
-    pub(super) days_at_start: f64,
-    pub(super) most: i64,
-    /// Left out: blocks are not rewritten.
-    pub(super) refresh_reads: Option<i64>,
+table! {
+    Times, "timing", needed: true,
+    must {
+        read_us: Times4,
+        program_us: Times4,
+        erase_us: f64,
+        channel_mb_per_s: f64,
+    }
+    may {}
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Host {
-    pub(super) link_mb_per_s: f64,
-    pub(super) command_us: f64,
-    /// Time in which the controller takes no other command. Left out: none.
-    pub(super) command_serial_us: Option<f64>,
-    /// Left out: as `command_us`.
-    pub(super) write_command_us: Option<f64>,
-    /// What `command_serial_us` is more for each 4 KiB of a write. Left out: none.
-    pub(super) write_serial_4k_us: Option<f64>,
-    /// Left out: one.
-    pub(super) cores: Option<i64>,
-    /// Left out: none.
-    pub(super) power_loss_protection: Option<bool>,
-    pub(super) write_buffer: String,
-    /// Left out: by age.
-    pub(super) write_buffer_order: Option<String>,
+table! {
+    Host, "host", needed: true,
+    must {
+        link_mb_per_s: f64,
+        command_us: f64,
+        write_buffer: String,
+    }
+    may {
+        /// Time in which a core takes no other command. Left out: none.
+        command_serial_us: f64,
+        /// Left out: as `command_us`.
+        write_command_us: f64,
+        /// What `command_serial_us` is more for each 4 KiB of a write. Left out: none.
+        write_serial_4k_us: f64,
+        /// Left out: one.
+        cores: i64,
+        /// Left out: none.
+        power_loss_protection: bool,
+        /// Left out: by age.
+        write_buffer_order: String,
+    }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Ftl {
-    pub(super) map: String,
-    pub(super) map_access_ns: i64,
-    pub(super) lines: String,
-    pub(super) streams: i64,
-    /// Left out: by the host's hints.
-    pub(super) streams_by: Option<String>,
-    pub(super) gc: String,
-    pub(super) gc_choices: i64,
-    pub(super) gc_apart: bool,
-    pub(super) gc_foreground_percent: f64,
-    pub(super) gc_background_percent: f64,
-    /// Least garbage of a line that is cleaned before writes have to wait. Left out: none.
-    pub(super) gc_least_garbage_percent: Option<f64>,
-    pub(super) gc_idle_us: f64,
-    pub(super) wear_spread: i64,
+table! {
+    Ftl, "ftl", needed: true,
+    must {
+        map: String,
+        map_access_ns: i64,
+        lines: String,
+        streams: i64,
+        gc: String,
+        gc_choices: i64,
+        gc_apart: bool,
+        gc_foreground_percent: f64,
+        gc_background_percent: f64,
+        gc_idle_us: f64,
+        wear_spread: i64,
+    }
+    may {
+        /// Left out: by the host's hints.
+        streams_by: String,
+        /// Least garbage of a line that is cleaned before writes have to wait. Left out: none.
+        gc_least_garbage_percent: f64,
+    }
 }
 
-/// Left out by drives with their whole map in memory.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MapCache {
-    pub(super) policy: String,
-    pub(super) size: String,
+table! {
+    /// Left out by drives without an SLC cache.
+    Slc, "slc", needed: false,
+    must {
+        read_us: f64,
+        program_us: f64,
+        erase_us: f64,
+        /// Bytes of the host's that always fit.
+        static_size: String,
+        /// Bytes of the host's that fit beside them on an empty drive.
+        dynamic_size: String,
+        shrink_from_percent: f64,
+        shrink_to_percent: f64,
+        /// `direct` or `fold`.
+        when_full: String,
+        fold_when_idle: bool,
+    }
+    may {}
 }
 
-/// Left out by drives that do not remap.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Remap {
-    pub(super) store: String,
-    pub(super) pairs_per_command: i64,
-    pub(super) held_pairs: i64,
-    /// Left out by drives that do not devirtualise.
-    pub(super) renames: Option<i64>,
-    /// With non-volatile memory only.
-    pub(super) entry_us: Option<f64>,
-    pub(super) discard_records: Option<i64>,
-    /// The size of a segmented log there.
-    pub(super) log: Option<String>,
+table! {
+    /// Left out by drives that do not suspend.
+    Suspension, "suspend", needed: false,
+    must {
+        program_us: f64,
+        erase_us: f64,
+        most_times: i64,
+    }
+    may {}
+}
+
+table! {
+    /// Left out by drives whose reads always succeed at once. 0 erases, reads or days: they have no
+    /// influence.
+    Retries, "retry", needed: false,
+    must {
+        step_us: f64,
+        erases_per_step: f64,
+        reads_per_step: f64,
+        days_per_step: f64,
+        days_at_start: f64,
+        most: i64,
+    }
+    may {
+        /// Left out: blocks are not rewritten.
+        refresh_reads: i64,
+    }
+}
+
+table! {
+    /// Left out by drives with their whole map in memory.
+    MapCache, "map_cache", needed: false,
+    must {
+        policy: String,
+        size: String,
+    }
+    may {}
+}
+
+table! {
+    /// Left out by drives that do not remap.
+    Remap, "remap", needed: false,
+    must {
+        store: String,
+        pairs_per_command: i64,
+        held_pairs: i64,
+    }
+    may {
+        /// Left out by drives that do not devirtualise.
+        renames: i64,
+        /// With non-volatile memory only.
+        entry_us: f64,
+        discard_records: i64,
+        /// The size of a segmented log there.
+        log: String,
+    }
 }

@@ -17,8 +17,32 @@ pub struct Variant {
     pub profile: Profile,
 }
 
+/// The ends of the range that a source gives: `assumed 8MiB..64MiB: why`.
+fn range_of(source: &str) -> Option<[String; 2]> {
+    let range = source.strip_prefix("assumed ")?.split(':').next()?;
+    let (least, most) = range.split_once("..")?;
+    let toml = |end: &str| match end.parse::<f64>() {
+        Ok(_) => end.to_string(),
+        Err(_) => format!("\"{end}\""),
+    };
+    Some([toml(least.trim()), toml(most.trim())])
+}
+
+/// A list with each number `factor` times as large.
+fn scaled_list(figure: &str, factor: f64) -> Option<String> {
+    let list = figure.strip_prefix('[')?.strip_suffix(']')?;
+    let numbers: Option<Vec<String>> = list
+        .split(',')
+        .map(|number| Some(format!("{:?}", number.trim().parse::<f64>().ok()? * factor)))
+        .collect();
+    Some(format!("[{}]", numbers?.join(", ")))
+}
+
 /// Half and double of a figure as TOML; the other state of a switch.
 fn alternatives(figure: &str) -> Vec<String> {
+    if figure.starts_with('[') {
+        return [0.5, 2.0].into_iter().filter_map(|factor| scaled_list(figure, factor)).collect();
+    }
     if let Ok(switch) = figure.parse::<bool>() {
         return vec![(!switch).to_string()];
     }
@@ -35,15 +59,16 @@ fn alternatives(figure: &str) -> Vec<String> {
 }
 
 impl Profile {
-    /// The profile with each of its assumed figures halved and doubled (a switch: turned), one at a
-    /// time: what a sensitivity check compares. Figures that cannot be changed so (a name, or a
+    /// The profile with each of its assumed figures at both ends of its range, or halved and doubled
+    /// where it has none (a switch: turned), one at a time: what a sensitivity check compares. Figures that cannot be changed so (a name, or a
     /// drive that could not work) are left out.
     pub fn variants_of_assumed(&self) -> Vec<Variant> {
         let is_assumed =
             |key: &str| self.sources.get(key).is_some_and(|source| source.contains("assumed"));
         let mut variants = Vec::new();
         for (key, from) in self.figures().into_iter().filter(|(key, _)| is_assumed(key)) {
-            for to in alternatives(&from) {
+            let range = self.sources.get(&key).and_then(|source| range_of(source));
+            for to in range.map_or_else(|| alternatives(&from), Vec::from) {
                 if let Some(profile) = self.with_figure(&key, &to).filter(|_| to != from) {
                     let to = to.trim_matches('"').to_string();
                     variants.push(Variant { key: key.clone(), from: from.clone(), to, profile });
@@ -95,6 +120,13 @@ mod tests {
         assert_eq!(changes("host.write_buffer"), ["32MiB to 16777216", "32MiB to 67108864"]);
         assert_eq!(changes("ftl.gc_apart"), ["true to false"]);
         assert_eq!(changes("host.link_mb_per_s"), [""; 0], "the data sheet gives it");
+        assert_eq!(
+            range_of("assumed 8MiB..64MiB: part of it"),
+            Some(["\"8MiB\"".into(), "\"64MiB\"".into()])
+        );
+        assert_eq!(range_of("assumed 0.5..2: why"), Some(["0.5".into(), "2".into()]));
+        assert_eq!(range_of("assumed: none given"), None);
+        assert_eq!(alternatives("[40, 60]"), ["[20.0, 30.0]", "[80.0, 120.0]"]);
         let doubled = variants.iter().find(|v| v.to == "67108864").unwrap();
         assert_eq!(doubled.profile.resolve(&Overrides::default()).unwrap().buffer_pages, 4096);
     }
