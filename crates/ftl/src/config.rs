@@ -68,6 +68,8 @@ pub struct DriveConfig {
     pub map_access: SimSpan,
     /// Moving 4 KiB over the host link.
     pub link_4k: SimSpan,
+    /// The same for writes, where they have a link of their own.
+    pub link_write_4k: Option<SimSpan>,
     /// Handling one command, beside others.
     pub command: SimSpan,
     /// Handling one write command, beside others; `None`: as any other command.
@@ -247,6 +249,7 @@ impl DriveConfig {
             wear_spread: 0,
             map_access: SimSpan::ZERO,
             link_4k: SimSpan::from_us(1),
+            link_write_4k: None,
             command: SimSpan::ZERO,
             write_command: None,
             command_serial: SimSpan::ZERO,
@@ -328,21 +331,26 @@ impl DriveConfig {
         modes
     }
 
-    /// Pages of an ordinary line that a page of the drive's own takes: those of a word line, or the
-    /// bits of a cell that holds one in the SLC cache.
+    /// Pages of an ordinary line that a page of the drive's own takes: those of a word line, or what
+    /// holds one in the SLC cache.
     fn pages_for_one(&self) -> u32 {
+        let timing = &self.nand.timing;
         match self.single_cache {
-            Some(_) => self.nand.timing.bits(),
+            Some(_) => timing.bits() * timing.pages_at_once(CellMode::Single),
             None => self.pages_at_once(),
         }
     }
 
-    /// Pages that a die programs in one go in an ordinary line.
+    /// Tells whether pages are programmed by themselves, whatever the line.
+    pub(crate) fn programs_single_pages(&self) -> bool {
+        self.nand.timing.pages_at_once(CellMode::Native) == 1
+    }
+
+    /// Pages that are programmed in one go in an ordinary line.
     pub(crate) fn pages_at_once(&self) -> u32 {
-        match self.nand.timing.pages_at_once() {
-            1 => 1,
-            pages => pages * self.nand.geometry.planes_per_die,
-        }
+        let one_shot = self.nand.timing.cells.is_some_and(|cells| cells.one_shot);
+        let planes = if one_shot { self.nand.geometry.planes_per_die } else { 1 };
+        planes * self.nand.timing.pages_at_once(CellMode::Native)
     }
 
     /// Pages that discards may free before they are made durable. A power cut brings back what was
@@ -447,15 +455,16 @@ impl DriveConfig {
 
     fn check_cells(&self) -> Result<(), ConfigError> {
         let (timing, geometry) = (&self.nand.timing, &self.nand.geometry);
-        let (bits, at_once) = (timing.bits(), timing.pages_at_once());
+        let (bits, at_once) = (timing.bits(), timing.pages_at_once(CellMode::Native));
+        let parts = timing.cells.map_or(1, |cells| cells.parts);
         let rules = [
             (
-                !geometry.pages_per_block.is_multiple_of(bits),
+                !geometry.pages_per_block.is_multiple_of(bits * parts),
                 "pages_per_block is no multiple of the bits of a cell: a word line has a page for each",
             ),
             (
                 geometry.planes_per_die * at_once > 64,
-                "a die would program more than 64 pages in one go; use fewer planes or bits",
+                "a die would program more than 64 pages in one go; use fewer planes or bits, or a larger map unit",
             ),
             (
                 (at_once > 1 || self.single_cache.is_some()) && self.shape == LineShape::Block,

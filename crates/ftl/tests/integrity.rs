@@ -245,7 +245,8 @@ fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     let one_shot = rng.chance(0.7);
     let us = |us: [u64; 4]| us.map(SimSpan::from_us);
     let program = if one_shot { us([1500; 4]) } else { us([300, 900, 2500, 4000]) };
-    let cells = Cells { bits, one_shot, read: us([40, 60, 80, 90]), program };
+    let parts = if plain.nand.geometry.page_bytes == 4096 { pick(rng, &[1, 2, 4]) } else { 1 };
+    let cells = Cells { bits, one_shot, parts, read: us([40, 60, 80, 90]), program };
     let (read, program) = (SimSpan::from_us(30), SimSpan::from_us(150));
     let single =
         rng.chance(0.7).then_some(SingleTiming { read, program, erase: SimSpan::from_ms(2) });
@@ -267,9 +268,9 @@ fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
         days_at_start: 0.0,
         most: 3,
     });
-    let pages_per_block = bits * pick(rng, &[2, 4]);
+    let pages_per_block = bits * parts * pick(rng, &[2, 4]);
     let geometry = Geometry { pages_per_block, ..plain.nand.geometry };
-    let at_once = if one_shot { bits * geometry.planes_per_die } else { 1 };
+    let at_once = parts * if one_shot { bits * geometry.planes_per_die } else { 1 };
     let single_cache = single.map(|_| SingleCache {
         static_lines: pick(rng, &[0, 1, 2]),
         dynamic_lines: pick(rng, &[0, 1, 20]),

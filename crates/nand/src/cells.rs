@@ -5,6 +5,9 @@
 //! (3D flash: one-shot), or a page at a time (planar flash: the least significant bit is fast, the
 //! others are slow). A block may also be filled at one bit a cell, faster and with a part of its
 //! pages: [`CellMode::Single`].
+//!
+//! A page of the model may be a part of what a chip senses and programs, so that a map can name
+//! 4 KiB on flash of 16 KiB pages: [`Cells::parts`] of them make a page of the chip.
 
 use dovetail_time::SimSpan;
 
@@ -18,6 +21,8 @@ pub struct Cells {
     pub bits: u32,
     /// Set if the pages of a word line are programmed in one go.
     pub one_shot: bool,
+    /// Pages of the model that a chip senses and programs as one, at least 1.
+    pub parts: u32,
     /// Cell array to page register, by type of the page.
     pub read: [SimSpan; MOST_BITS],
     /// Page register to cell array, by type of the page; of a whole word line where that is
@@ -26,9 +31,17 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// Pages that are programmed in one go.
-    pub const fn pages_at_once(&self) -> u32 {
-        if self.one_shot { self.bits } else { 1 }
+    /// Pages of a block that are programmed in one go.
+    pub const fn pages_at_once(&self, mode: CellMode) -> u32 {
+        match mode {
+            CellMode::Native if self.one_shot => self.bits * self.parts,
+            _ => self.parts,
+        }
+    }
+
+    /// The type of a page of a block that is filled with all bits.
+    pub(crate) const fn type_of(&self, page: u32) -> usize {
+        (page / self.parts % self.bits) as usize
     }
 }
 

@@ -216,7 +216,7 @@ impl Nand {
         }
         let (erases, mode) = (state.erases, state.mode);
         let more = self.expose(at, block, erases);
-        let done = self.timeline.read(at, Target { unit, page, mode }, bytes, more);
+        let done = self.timeline.read(at, Target { unit, block: block.0, page, mode }, bytes, more);
         let struck = self.faults.as_ref().is_some_and(|f| f.fails_read(ppn, erases));
         if struck || self.store.token(ppn, 0) == Token::TORN {
             return Err(NandError::Unreadable(ppn));
@@ -249,7 +249,8 @@ impl Nand {
             return Err(NandError::PowerLost);
         }
         let state = &self.store.blocks[block.0 as usize];
-        let (erases, target) = (state.erases, Target { unit, page, mode: state.mode });
+        let (erases, target) =
+            (state.erases, Target { unit, block: block.0, page, mode: state.mode });
         let done = self.timeline.program(at, target, self.config.geometry.page_bytes);
         if let Some(exposure) = self.exposures.get_mut(block.0 as usize) {
             exposure.programmed.get_or_insert(done);
@@ -297,7 +298,7 @@ impl Nand {
         if page != state.next_page {
             return Err(NandError::OutOfOrder { block, page, expected: state.next_page });
         }
-        let target = Target { unit, page, mode: state.mode };
+        let target = Target { unit, block: block.0, page, mode: state.mode };
         if let Some(recent) = &mut self.recent {
             let done = self.timeline.last_end(unit);
             recent.programmed(ppn, block, done, self.timeline.program_span(target));
@@ -413,7 +414,7 @@ impl Nand {
             return Err(NandError::PowerLost);
         }
         let unit = self.units.divide(block.0).1;
-        let done = self.timeline.erase(at, Target { unit, page: 0, mode });
+        let done = self.timeline.erase(at, Target { unit, block: block.0, page: 0, mode });
         if erases >= self.config.endurance
             || self.faults.as_ref().is_some_and(|f| f.fails_erase(block, erases))
         {

@@ -58,14 +58,14 @@ impl Timing {
     }
 
     /// Pages of a block that are programmed in one go.
-    pub fn pages_at_once(&self) -> u32 {
-        self.cells.map_or(1, |cells| cells.pages_at_once())
+    pub fn pages_at_once(&self, mode: CellMode) -> u32 {
+        self.cells.map_or(1, |cells| cells.pages_at_once(mode))
     }
 
     fn read_of(&self, page: u32, mode: CellMode) -> SimSpan {
         match (mode, self.single, self.cells) {
             (CellMode::Single, Some(single), _) => single.read,
-            (_, _, Some(cells)) => cells.read[(page % cells.bits) as usize],
+            (_, _, Some(cells)) => cells.read[cells.type_of(page)],
             _ => self.read,
         }
     }
@@ -73,7 +73,7 @@ impl Timing {
     fn program_of(&self, page: u32, mode: CellMode) -> SimSpan {
         match (mode, self.single, self.cells) {
             (CellMode::Single, Some(single), _) => single.program,
-            (_, _, Some(cells)) => cells.program[(page % cells.bits) as usize],
+            (_, _, Some(cells)) => cells.program[cells.type_of(page)],
             _ => self.program,
         }
     }
@@ -176,12 +176,25 @@ pub(crate) struct Timeline {
     agendas: Vec<Agenda>,
     /// End of the last read, by unit, where planes read apart.
     plane_reads_until: Vec<SimTime>,
+    /// What each unit has sensed last, unless the timing is plain.
+    sensed: Vec<Sensed>,
+}
+
+/// The page of a chip that was sensed last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sensed {
+    block: u32,
+    /// Its number in the block; of no page at first.
+    page: Option<u32>,
+    until: SimTime,
 }
 
 /// The page of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) unit: u32,
+    /// The number of its block.
+    pub(crate) block: u32,
     /// Its index in its block.
     pub(crate) page: u32,
     /// The mode of its block.
@@ -216,6 +229,10 @@ impl Timeline {
             channel_backlog_until: vec![SimTime::ZERO; geometry.channels as usize],
             agendas: vec![Agenda::default(); if timing.is_plain() { 0 } else { dies }],
             plane_reads_until: vec![SimTime::ZERO; units],
+            sensed: vec![
+                Sensed::default();
+                if timing.is_plain() { 0 } else { geometry.units() as usize }
+            ],
         }
     }
 
@@ -247,6 +264,13 @@ impl Timeline {
     ) -> SimTime {
         let span = self.timing.read_of(from.page, from.mode) + more;
         let unit = self.units[from.unit as usize];
+        let parts = self.timing.cells.map_or(1, |cells| cells.parts);
+        let page = Some(from.page / parts);
+        let last = self.sensed[from.unit as usize];
+        if parts > 1 && last.block == from.block && last.page == page && at <= last.until {
+            // another part of what the page register will hold
+            return self.transfer(at, last.until, unit.channel, bytes);
+        }
         let die = &mut self.dies[unit.die as usize];
         let agenda = &mut self.agendas[unit.die as usize];
         let slot = agenda.read_slot(at, self.timing.suspend);
@@ -263,6 +287,7 @@ impl Timeline {
         die.reads_until = die.reads_until.max(sensed);
         die.reserve(die.busy_until.max(start), moved);
         die.used.note(at, sensed, moved);
+        self.sensed[from.unit as usize] = Sensed { block: from.block, page, until: sensed };
         self.transfer(at, sensed, unit.channel, bytes)
     }
 
@@ -275,13 +300,10 @@ impl Timeline {
             let part = Part { operation: Operation::Program, row: to.page, bit: unit.plane };
             return self.work(at, arrived, unit.die, part, self.timing.program);
         }
-        let (row, bit) = match (to.mode, self.timing.cells) {
-            (CellMode::Single, _) => (to.page | SINGLE_ROW, unit.plane),
-            (_, Some(cells)) if cells.one_shot => {
-                (to.page / cells.bits, unit.plane * cells.bits + to.page % cells.bits)
-            }
-            _ => (to.page, unit.plane),
-        };
+        let at_once = self.timing.pages_at_once(to.mode);
+        let (row, in_row) = (to.page / at_once, to.page % at_once);
+        let row = if to.mode == CellMode::Single { row | SINGLE_ROW } else { row };
+        let bit = unit.plane * at_once + in_row;
         let part = Part { operation: Operation::Program, row, bit };
         self.work(at, arrived, unit.die, part, self.timing.program_of(to.page, to.mode))
     }
@@ -432,7 +454,7 @@ mod tests {
 
     /// Units are numbered die first: two dies, then their second planes.
     fn place(die: u32, plane: u32, page: u32) -> Target {
-        Target { unit: plane * 2 + die, page, mode: CellMode::Native }
+        Target { unit: plane * 2 + die, block: 0, page, mode: CellMode::Native }
     }
 
     #[test]
@@ -540,7 +562,7 @@ mod tests {
             spans
         };
         let (read, program) = (types([40, 60, 80]), types(program));
-        with(|timing| timing.cells = Some(Cells { bits: 3, one_shot, read, program }))
+        with(|timing| timing.cells = Some(Cells { bits: 3, one_shot, parts: 1, read, program }))
     }
 
     #[test]
@@ -555,6 +577,21 @@ mod tests {
                 t.read(us(9000 + u64::from(page) * 100), place(0, 0, page), 4096, SimSpan::ZERO);
             assert_eq!(done, us(9000 + u64::from(page) * 100 + sensed + 10));
         }
+    }
+
+    #[test]
+    fn parts_of_a_page_are_sensed_and_programmed_as_one() {
+        let times = [SimSpan::from_us(60); MOST_BITS];
+        let program = [SimSpan::from_us(2000); MOST_BITS];
+        let cells = Cells { bits: 3, one_shot: true, parts: 2, read: times, program };
+        let mut t = with(|timing| (timing.cells, timing.read) = (Some(cells), times[0]));
+        let ends: Vec<_> = (0..6).map(|page| t.program(us(0), place(0, 0, page), 4096)).collect();
+        assert_eq!(ends.last(), Some(&us(60 + 2000)));
+        let read =
+            |t: &mut Timeline, at, page| t.read(us(at), place(0, 0, page), 4096, SimSpan::ZERO);
+        assert_eq!(read(&mut t, 9000, 2), us(9000 + 60 + 10));
+        assert_eq!(read(&mut t, 9000, 3), us(9000 + 60 + 20), "no more than its transfer");
+        assert_eq!(read(&mut t, 9000, 4), us(9000 + 120 + 10), "the next page");
     }
 
     #[test]
@@ -573,7 +610,7 @@ mod tests {
             erase: SimSpan::from_ms(2),
         };
         let mut t = with(|timing| timing.single = Some(single));
-        let at = |mode| Target { unit: 0, page: 0, mode };
+        let at = |mode| Target { unit: 0, block: 0, page: 0, mode };
         assert_eq!(t.program(us(0), at(CellMode::Single), 4096), us(210));
         assert_eq!(t.program(us(0), at(CellMode::Native), 4096), us(710));
         assert_eq!(t.read(us(1000), at(CellMode::Single), 4096, SimSpan::ZERO), us(1040));
@@ -617,7 +654,7 @@ mod tests {
         for step in 0..20_000 {
             now += rng.below(400);
             let unit = rng.below(4) as u32;
-            let target = |page| Target { unit, page, mode: CellMode::Native };
+            let target = |page| Target { unit, block: 0, page, mode: CellMode::Native };
             let ends = if rng.chance(0.4) {
                 let page = pages[unit as usize];
                 pages[unit as usize] += 1;

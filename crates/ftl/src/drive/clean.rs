@@ -8,7 +8,7 @@
 //! programs them when the last one is read, so that the planes of each die work together.
 
 use dovetail_block::DeviceError;
-use dovetail_nand::Ppn;
+use dovetail_nand::{CellMode, Ppn};
 use dovetail_time::SimTime;
 
 use super::Drive;
@@ -130,11 +130,8 @@ impl Drive {
     /// Pages that a step of cleaning moves at most.
     fn most_pages_in_step(&self) -> u32 {
         let geometry = self.geometry();
-        match (self.config.pages_at_once(), geometry.planes_per_die) {
-            (1, 1) => 1,
-            (1, _) => geometry.units(),
-            (at_once, planes) => geometry.units() / planes * at_once,
-        }
+        let at_once = self.config.nand.timing.pages_at_once(CellMode::Native);
+        if (at_once, geometry.planes_per_die) == (1, 1) { 1 } else { geometry.units() * at_once }
     }
 
     /// Pages that the next step moves, where the line has as many.

@@ -72,6 +72,8 @@ pub struct Drive {
     host_programs_end: SimTime,
     last_command: SimTime,
     link_backlog_until: SimTime,
+    /// That of writes, where they have a link of their own.
+    write_link_until: SimTime,
     controller: Controller,
     /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
     at_work: SimTime,
@@ -134,6 +136,7 @@ impl Drive {
             host_programs_end: SimTime::ZERO,
             last_command: SimTime::ZERO,
             link_backlog_until: SimTime::ZERO,
+            write_link_until: SimTime::ZERO,
             controller: Controller::new(config.cores),
             at_work: SimTime::ZERO,
             sequences: sequences(&config),
@@ -262,7 +265,7 @@ impl Drive {
 
     /// Returns when all that the drive was told so far is through.
     pub fn idle_from(&self) -> SimTime {
-        self.medium.nand().idle_from().max(self.link_backlog_until)
+        self.medium.nand().idle_from().max(self.link_backlog_until).max(self.write_link_until)
     }
 
     /// Remembers from now on what [`Drive::into_unrecovered_at`] needs; memory grows with every
@@ -433,9 +436,15 @@ impl Drive {
     /// until then.
     fn link(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
         let span = self.config.link_4k * blocks;
-        let start = ready.max(self.link_backlog_until);
-        self.link_backlog_until = at.max(self.link_backlog_until) + span;
-        start + span
+        transfer(&mut self.link_backlog_until, at, ready, span)
+    }
+
+    /// As [`Drive::link`], for what the host writes.
+    fn link_in(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
+        match self.config.link_write_4k {
+            Some(each) => transfer(&mut self.write_link_until, at, ready, each * blocks),
+            None => self.link(at, ready, blocks),
+        }
     }
 
     fn before_command(&mut self, at: SimTime) -> Result<(), DeviceError> {
@@ -523,6 +532,13 @@ impl BlockDevice for Drive {
 }
 
 performs_at_once!(Drive);
+
+/// A transfer over a link that is kept as a backlog; returns its end.
+fn transfer(backlog_until: &mut SimTime, at: SimTime, ready: SimTime, span: SimSpan) -> SimTime {
+    let start = ready.max(*backlog_until);
+    *backlog_until = at.max(*backlog_until) + span;
+    start + span
+}
 
 /// The sequences of writes of a drive that finds streams by address: one for each stream but the
 /// first.

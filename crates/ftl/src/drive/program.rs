@@ -56,7 +56,7 @@ impl Drive {
 
     /// Programs what was given out so far, without the pages that are missing from a word line.
     pub(super) fn complete_word_lines(&mut self) -> Result<(), DeviceError> {
-        if self.config.nand.timing.pages_at_once() > 1 {
+        if !self.config.programs_single_pages() {
             self.counters.skipped_pages += u64::from(self.medium.complete_word_lines()?);
         }
         Ok(())

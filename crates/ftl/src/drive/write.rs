@@ -34,7 +34,7 @@ impl Drive {
             });
         }
         let start = self.check_room(at, range)?;
-        let received = self.link(at, start, range.blocks);
+        let received = self.link_in(at, start, range.blocks);
         if self.buffer.capacity() == 0 {
             self.begin_request(range);
         }
@@ -191,7 +191,7 @@ impl Drive {
         let Some(&BufferEntry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else {
             return Ok(at);
         };
-        if self.config.nand.timing.pages_at_once() > 1 {
+        if !self.config.programs_single_pages() {
             return self.send_together(at, lpn, hints);
         }
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use dovetail_nand::{BlockId, CellMode, Divisor, Geometry, Ppn, Seq};
+use dovetail_nand::{BlockId, CellMode, Divisor, Geometry, Ppn, Seq, Timing};
 
 use crate::bits::Bits;
 
@@ -93,11 +93,26 @@ impl Line {
 
 const NIL: u32 = u32::MAX;
 
-/// The pages of a line that are programmed in one go, and the bits of its cells.
+/// The pages of a block that are programmed in one go, and the bits of its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordLines {
     pub(super) bits: u32,
-    pub(super) pages_at_once: u32,
+    pub(super) native_at_once: u32,
+    pub(super) single_at_once: u32,
+    /// Set if a die programs a word line on all its planes together.
+    pub(super) all_planes: bool,
+}
+
+impl WordLines {
+    /// The word lines of flash of that speed.
+    pub(super) fn of(timing: &Timing) -> Self {
+        Self {
+            bits: timing.bits(),
+            native_at_once: timing.pages_at_once(CellMode::Native),
+            single_at_once: timing.pages_at_once(CellMode::Single),
+            all_planes: timing.cells.is_some_and(|cells| cells.one_shot),
+        }
+    }
 }
 
 /// All lines of a drive.
@@ -211,12 +226,27 @@ impl Lines {
         line.is_closed_since(at) && line.mode == CellMode::Single
     }
 
-    /// Pages that one die programs in one go in a line of that mode.
-    pub(crate) fn pages_at_once(&self, mode: CellMode) -> u32 {
-        match (mode, self.word_lines.pages_at_once) {
-            (CellMode::Single, _) | (_, 1) => 1,
-            (_, pages) => pages * self.geometry.planes_per_die,
+    /// Units that program in one go, and the pages of each, in a line of that mode.
+    fn together(&self, mode: CellMode) -> (u32, u32) {
+        let words = &self.word_lines;
+        match mode {
+            CellMode::Native if words.all_planes => {
+                (self.geometry.planes_per_die, words.native_at_once)
+            }
+            CellMode::Native => (1, words.native_at_once),
+            CellMode::Single => (1, words.single_at_once),
         }
+    }
+
+    /// Pages that are programmed in one go in a line of that mode.
+    pub(crate) fn pages_at_once(&self, mode: CellMode) -> u32 {
+        let (planes, pages) = self.together(mode);
+        planes * pages
+    }
+
+    /// Pages of a line of that mode that all units program in one go.
+    pub(crate) fn pages_in_row(&self, mode: CellMode) -> u32 {
+        self.geometry.units() * self.together(mode).1
     }
 
     /// Returns how blocks form lines.
@@ -234,7 +264,7 @@ impl Lines {
     #[inline]
     pub(crate) fn page(&self, line: LineId, index: u32) -> Ppn {
         match self.shape {
-            LineShape::Superblock if self.word_lines.pages_at_once > 1 => {
+            LineShape::Superblock if self.word_lines.native_at_once > 1 => {
                 Ppn(line.0 * self.pages_per_line + self.place(line, index))
             }
             LineShape::Superblock => Ppn(line.0 * self.pages_per_line + index),
@@ -242,18 +272,16 @@ impl Lines {
         }
     }
 
-    /// The place of a page among those of its line: one die after the other fills a word line on
-    /// all its planes.
+    /// The place of a page among those of its line: one die after the other (or unit, where planes
+    /// program apart) fills what it programs in one go, page by page of the chip.
     fn place(&self, line: LineId, index: u32) -> u32 {
-        if self.mode(line) == CellMode::Single {
-            return index;
-        }
-        let (planes, dies) = (self.geometry.planes_per_die, self.geometry.dies());
-        let (at_once, units) = (self.word_lines.pages_at_once, self.geometry.units());
+        let (planes, at_once) = self.together(self.mode(line));
+        let (units, parts) = (self.geometry.units(), self.word_lines.single_at_once);
         let (row, in_row) = (index / (units * at_once), index % (units * at_once));
         let (die, in_die) = (in_row / (planes * at_once), in_row % (planes * at_once));
-        let (page, plane) = (row * at_once + in_die / planes, in_die % planes);
-        page * units + plane * dies + die
+        let (chip_page, part) = (in_die / parts, in_die % parts);
+        let page = row * at_once + chip_page / planes * parts + part;
+        page * units + chip_page % planes * (units / planes) + die
     }
 
     /// The line that a page lies in.
@@ -520,6 +548,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dovetail_nand::Cells;
 
     const GEOMETRY: Geometry = Geometry {
         channels: 2,
@@ -531,7 +560,7 @@ mod tests {
     };
 
     fn all_free(shape: LineShape) -> Lines {
-        let mut lines = Lines::new(GEOMETRY, shape, WordLines { bits: 1, pages_at_once: 1 });
+        let mut lines = Lines::new(GEOMETRY, shape, WordLines::of(&Timing::default()));
         for id in lines.ids() {
             lines.found(id, 0, 0, FoundLine::Erased);
         }
@@ -547,6 +576,38 @@ mod tests {
                     assert_eq!(lines.line_of(lines.page(id, index)), id);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_line_of_word_lines_names_every_page_once_and_in_the_order_of_its_blocks() {
+        let geometry = Geometry { planes_per_die: 2, pages_per_block: 24, ..GEOMETRY };
+        let cells = |one_shot| Cells {
+            bits: 3,
+            one_shot,
+            parts: 4,
+            read: Default::default(),
+            program: Default::default(),
+        };
+        for (one_shot, mode) in
+            [(true, CellMode::Native), (false, CellMode::Native), (true, CellMode::Single)]
+        {
+            let timing = Timing { cells: Some(cells(one_shot)), ..Timing::default() };
+            let mut lines = Lines::new(geometry, LineShape::Superblock, WordLines::of(&timing));
+            lines.ids().for_each(|id| lines.found(id, 0, 0, FoundLine::Erased));
+            let line = lines.open(0, mode).unwrap();
+            let mut filled = vec![0; geometry.blocks() as usize];
+            for index in 0..lines.pages_in(line) {
+                let (block, page) = geometry.locate(lines.page(line, index));
+                assert_eq!(filled[block.0 as usize], page, "{one_shot} {mode:?} {index}");
+                filled[block.0 as usize] += 1;
+            }
+            assert_eq!(filled.iter().sum::<u32>(), lines.pages_in(line));
+            let units: Vec<_> = (0..lines.pages_at_once(mode))
+                .map(|index| geometry.locate(lines.page(line, index)).0.0 % geometry.units())
+                .collect();
+            let expected = if one_shot && mode == CellMode::Native { [0, 2] } else { [0, 0] };
+            assert_eq!([units[0], units[units.len() - 1]], expected);
         }
     }
 

@@ -67,8 +67,7 @@ impl Medium {
     /// A flash whose lines are in no state yet.
     fn around(nand: Nand, shape: LineShape, frontiers: &[CellMode]) -> Self {
         let (geometry, timing) = (*nand.geometry(), nand.config().timing);
-        let word_lines = WordLines { bits: timing.bits(), pages_at_once: timing.pages_at_once() };
-        let lines = Lines::new(geometry, shape, word_lines);
+        let lines = Lines::new(geometry, shape, WordLines::of(&timing));
         let groups = lines.groups();
         Self {
             frontiers: frontiers.iter().map(|&mode| Frontier::new(groups, mode)).collect(),

@@ -60,9 +60,7 @@ impl Medium {
     /// Pages of a frontier up to the end of its row: the pages with one index in the blocks of all
     /// units, or those of one word line. The planes of a die program such pages together.
     pub(crate) fn pages_left_in_row(&self, frontier: FrontierId) -> u32 {
-        let geometry = self.nand.geometry();
-        let row = geometry.units() * self.pages_at_once(frontier) / geometry.planes_per_die;
-        let row = row.max(geometry.units());
+        let row = self.lines.pages_in_row(self.frontiers[frontier.0].mode());
         let frontier = &self.frontiers[frontier.0];
         let done = match frontier.groups() {
             1 => frontier.open_line(0).map_or(0, |open| open.next % row),

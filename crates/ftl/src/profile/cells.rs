@@ -19,6 +19,18 @@ impl Profile {
         }
     }
 
+    /// Pages of the model in a page of the flash: one, unless the map names parts of it.
+    pub(super) fn parts(&self) -> Result<u32, ProfileError> {
+        let page = self.bytes("flash.page", &self.flash.page)?;
+        let Some(unit) = &self.flash.map_unit else { return Ok(1) };
+        let bytes = self.bytes("flash.map_unit", unit)?;
+        if matches!(bytes, 4096 | 8192 | 16384) && bytes <= page {
+            return Ok((page / bytes) as u32);
+        }
+        let allowed = "4KiB, 8KiB or 16KiB, and at most a page".into();
+        Err(self.value("flash.map_unit", unit, allowed))
+    }
+
     fn is_one_shot(&self) -> Result<bool, ProfileError> {
         match self.flash.program.as_deref() {
             None | Some("page") => Ok(false),
@@ -38,7 +50,8 @@ impl Profile {
     /// The cells of a drive whose pages are told apart.
     pub(super) fn cells(&self) -> Result<Option<Cells>, ProfileError> {
         let (bits, one_shot) = (self.bits()?, self.is_one_shot()?);
-        if bits == 1 {
+        let parts = self.parts()?;
+        if bits == 1 && parts == 1 {
             return Ok(None);
         }
         if one_shot && matches!(self.timing.program_us, Times4::ByPage(_)) {
@@ -47,7 +60,7 @@ impl Profile {
         }
         let read = self.by_page("timing.read_us", &self.timing.read_us, bits)?;
         let program = self.by_page("timing.program_us", &self.timing.program_us, bits)?;
-        Ok(Some(Cells { bits, one_shot, read, program }))
+        Ok(Some(Cells { bits, one_shot, parts, read, program }))
     }
 
     fn by_page(
@@ -87,7 +100,7 @@ impl Profile {
 
     /// Pages of a scaled block: whole word lines, at least `least` pages.
     pub(super) fn whole_word_lines(&self, pages: f64, least: f64) -> Result<f64, ProfileError> {
-        let bits = f64::from(self.bits()?);
+        let bits = f64::from(self.bits()? * self.parts()?);
         let whole = |pages: f64| (pages / bits).round() * bits;
         Ok(whole(pages).max((least / bits).ceil() * bits))
     }

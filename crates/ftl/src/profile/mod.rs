@@ -18,7 +18,7 @@ use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspensi
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 8] = [
+const BUILTIN: [(&str, &str); 20] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
     ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
     ("femu-32g-nvm-log", include_str!("../../../../profiles/femu-32g-nvm-log.toml")),
@@ -27,6 +27,18 @@ const BUILTIN: [(&str, &str); 8] = [
     ("fsdv-5g", include_str!("../../../../profiles/fsdv-5g.toml")),
     ("nvme-250g", include_str!("../../../../profiles/nvme-250g.toml")),
     ("nvme-250g-4k", include_str!("../../../../profiles/nvme-250g-4k.toml")),
+    ("evo970-500g", include_str!("../../../../profiles/evo970-500g.toml")),
+    ("evo970-250g", include_str!("../../../../profiles/evo970-250g.toml")),
+    ("evo970-1t", include_str!("../../../../profiles/evo970-1t.toml")),
+    ("atom50-1t", include_str!("../../../../profiles/atom50-1t.toml")),
+    ("p1-1t", include_str!("../../../../profiles/p1-1t.toml")),
+    ("pm9a3-960g", include_str!("../../../../profiles/pm9a3-960g.toml")),
+    ("m7450max-800g", include_str!("../../../../profiles/m7450max-800g.toml")),
+    ("nvmeb-a", include_str!("../../../../profiles/nvmeb-a.toml")),
+    ("zet983-480g", include_str!("../../../../profiles/zet983-480g.toml")),
+    ("ufs31-256g", include_str!("../../../../profiles/ufs31-256g.toml")),
+    ("emmc51-64g", include_str!("../../../../profiles/emmc51-64g.toml")),
+    ("sd-a2-64g", include_str!("../../../../profiles/sd-a2-64g.toml")),
 ];
 
 /// Names of the profiles that come with the project.

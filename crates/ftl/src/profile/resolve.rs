@@ -90,6 +90,11 @@ impl Profile {
                 self.int("ftl.map_access_ns", self.ftl.map_access_ns, 0, 1_000_000_000)?.into(),
             ),
             link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
+            link_write_4k: self
+                .host
+                .link_write_mb_per_s
+                .map(|rate| self.per_4k("host.link_write_mb_per_s", rate))
+                .transpose()?,
             command: self.us("host.command_us", self.host.command_us)?,
             write_command: self
                 .host
@@ -162,8 +167,10 @@ impl Profile {
             bytes @ (4096 | 8192 | 16384) => bytes,
             _ => return Err(self.value("flash.page", &flash.page, "4KiB, 8KiB or 16KiB".into())),
         };
+        let parts = self.parts()?;
+        let page_bytes = page_bytes / u64::from(parts);
         let full =
-            f64::from(self.int("flash.pages_per_block", flash.pages_per_block, 1, 65_536)?);
+            f64::from(parts * self.int("flash.pages_per_block", flash.pages_per_block, 1, 65_536)?);
         let pages_per_block = self.whole_word_lines(full * scale, FEWEST_PAGES.min(full))?;
         let user_bytes = self.bytes("capacity.user", &self.capacity.user)? as f64 * scale;
         let user_pages = (user_bytes / page_bytes as f64) as u64;

@@ -89,6 +89,8 @@ table! {
         cell: String,
         /// `one-shot` or `page`: a word line is programmed in one go, or a page at a time.
         program: String,
+        /// What the map names: a part of a page. Left out: a page.
+        map_unit: String,
         /// `together`, as if it were left out, or `apart`: each plane of a die reads by itself.
         plane_reads: String,
     }
@@ -123,6 +125,9 @@ table! {
         cores: i64,
         /// Left out: none.
         power_loss_protection: bool,
+        /// The rate of writes, where the link has one for each direction. Left out: reads and
+        /// writes share it.
+        link_write_mb_per_s: f64,
         /// Left out: by age.
         write_buffer_order: String,
     }
