@@ -4,6 +4,8 @@
 //! A static part is always there; a dynamic one takes free lines as long as the drive is not too
 //! full. How many lines that makes is one pure function, [`SingleCache::lines`].
 
+use dovetail_time::SimSpan;
+
 /// The behaviour of a drive whose SLC cache is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
@@ -26,8 +28,8 @@ pub struct SingleCache {
     pub shrink_to: f64,
     /// What becomes of writes when it is full.
     pub when_full: WhenFull,
-    /// Set if it is folded whenever the drive is idle, and otherwise only for room.
-    pub fold_when_idle: bool,
+    /// Time without work after which it is folded; `None`: it is folded for room alone.
+    pub fold_after: Option<SimSpan>,
 }
 
 impl SingleCache {
@@ -56,7 +58,7 @@ mod tests {
             shrink_from: 0.5,
             shrink_to: 0.75,
             when_full: WhenFull::Direct,
-            fold_when_idle: true,
+            fold_after: None,
         };
         let lines = [0.0, 0.5, 0.625, 0.75, 1.0].map(|used| cache.lines(used));
         assert_eq!(lines, [104, 104, 54, 4, 4]);

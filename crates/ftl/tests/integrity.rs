@@ -277,7 +277,7 @@ fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
         shrink_from: 0.3,
         shrink_to: pick(rng, &[0.3, 0.6, 0.9]),
         when_full: pick(rng, &[WhenFull::Direct, WhenFull::Fold]),
-        fold_when_idle: rng.chance(0.5),
+        fold_after: rng.chance(0.5).then_some(SimSpan::from_ms(1)),
     });
     let grown = f64::from(pages_per_block) / f64::from(plain.nand.geometry.pages_per_block);
     DriveConfig {

@@ -31,6 +31,7 @@ mod mapcache_lanes;
 mod mapcache_load;
 mod mapcache_sizes;
 mod mapcache_table_1;
+pub mod measured;
 mod remap_cleaning;
 mod remap_log;
 mod rmipu_figure_1;

@@ -82,18 +82,24 @@ impl Drive {
         let mut now = from;
         loop {
             self.erase_what_is_ready(now)?;
-            if !self.has_run_if_idle() {
+            if !self.has_run_if_needed() {
                 return self.erase_what_is_ready(until);
             }
             now = now.max(self.medium.nand().idle_from());
             if now >= until {
                 return Ok(());
             }
-            self.at_work = now;
-            for _ in 0..self.geometry().units().div_ceil(self.most_pages_in_step()) {
-                self.clean_step(now)?;
-            }
+            self.step_while_idle(now)?;
         }
+    }
+
+    /// Moves about a page for each unit.
+    pub(super) fn step_while_idle(&mut self, now: SimTime) -> Result<(), DeviceError> {
+        self.at_work = now;
+        for _ in 0..self.geometry().units().div_ceil(self.most_pages_in_step()) {
+            self.clean_step(now)?;
+        }
+        Ok(())
     }
 
     /// Tells whether a line is being cleaned, now that one was chosen if lines are needed.
@@ -101,11 +107,6 @@ impl Drive {
         self.cleaner.is_running()
             || (!self.cleaner.has_enough(self.medium.lines()) && self.has_run(Choice::Worthwhile))
             || (self.is_fold_due() && self.has_run(Choice::Fold))
-    }
-
-    /// As above, or because there is time to fold the SLC cache.
-    fn has_run_if_idle(&mut self) -> bool {
-        self.has_run_if_needed() || (self.folds_when_idle() && self.has_run(Choice::Fold))
     }
 
     /// Tells whether a line is being cleaned, now that one was chosen if there is any to clean.

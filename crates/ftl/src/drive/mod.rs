@@ -77,6 +77,8 @@ pub struct Drive {
     controller: Controller,
     /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
     at_work: SimTime,
+    /// Writes go past the SLC cache until idle time has emptied a part of it.
+    past_cache: bool,
     /// The sequences of writes, where they have streams of their own.
     sequences: Option<Sequences>,
     counters: Counters,
@@ -139,6 +141,7 @@ impl Drive {
             write_link_until: SimTime::ZERO,
             controller: Controller::new(config.cores),
             at_work: SimTime::ZERO,
+            past_cache: false,
             sequences: sequences(&config),
             counters: Counters::default(),
             medium,
@@ -461,6 +464,7 @@ impl Drive {
         self.last_command = self.last_command.max(at);
         if at > idle_from {
             self.clean_while_idle(idle_from, at)?;
+            self.fold_while_idle(at)?;
         }
         self.at_work = at;
         let cost = self.translation.tick(at);

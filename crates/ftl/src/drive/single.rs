@@ -38,9 +38,16 @@ impl Drive {
         at: SimTime,
         frontier: FrontierId,
     ) -> Result<bool, DeviceError> {
+        if self.past_cache {
+            return Ok(false);
+        }
         let when_full = self.config.single_cache.map(|cache| cache.when_full);
         while !self.has_single_room(frontier) {
-            if when_full != Some(WhenFull::Fold) || !self.fold_line(at)? {
+            if when_full == Some(WhenFull::Direct) {
+                self.past_cache = true;
+                return Ok(false);
+            }
+            if !self.fold_line(at)? {
                 return Ok(false);
             }
         }
@@ -48,7 +55,7 @@ impl Drive {
     }
 
     fn has_single_room(&self, frontier: FrontierId) -> bool {
-        self.medium.has_open_line(frontier) || self.may_open_single()
+        self.medium.has_page_left(frontier) || self.may_open_single()
     }
 
     fn may_open_single(&self) -> bool {
@@ -82,9 +89,22 @@ impl Drive {
         }
     }
 
-    /// Tells whether idle time is for folding.
-    pub(super) fn folds_when_idle(&self) -> bool {
-        self.config.single_cache.is_some_and(|cache| cache.fold_when_idle)
+    /// Folds the cache in the time before `until`, if the drive has had no work for long.
+    pub(super) fn fold_while_idle(&mut self, until: SimTime) -> Result<(), DeviceError> {
+        let Some(after) = self.config.single_cache.and_then(|cache| cache.fold_after) else {
+            return Ok(());
+        };
+        let mut now = self.idle_from() + after;
+        while now < until {
+            self.erase_what_is_ready(now)?;
+            if !self.cleaner.is_running() && !self.has_run(Choice::Fold) {
+                return self.erase_what_is_ready(until);
+            }
+            self.step_while_idle(now)?;
+            self.past_cache = false;
+            now = now.max(self.medium.nand().idle_from());
+        }
+        Ok(())
     }
 
     /// Counts a page that was programmed at one bit a cell.

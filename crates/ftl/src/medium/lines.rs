@@ -99,8 +99,8 @@ pub(super) struct WordLines {
     pub(super) bits: u32,
     pub(super) native_at_once: u32,
     pub(super) single_at_once: u32,
-    /// Set if a die programs a word line on all its planes together.
-    pub(super) all_planes: bool,
+    /// Set if all pages of a word line must be programmed in one go, on all planes of a die.
+    pub(super) one_shot: bool,
 }
 
 impl WordLines {
@@ -110,7 +110,7 @@ impl WordLines {
             bits: timing.bits(),
             native_at_once: timing.pages_at_once(CellMode::Native),
             single_at_once: timing.pages_at_once(CellMode::Single),
-            all_planes: timing.cells.is_some_and(|cells| cells.one_shot),
+            one_shot: timing.cells.is_some_and(|cells| cells.one_shot),
         }
     }
 }
@@ -226,27 +226,34 @@ impl Lines {
         line.is_closed_since(at) && line.mode == CellMode::Single
     }
 
-    /// Units that program in one go, and the pages of each, in a line of that mode.
-    fn together(&self, mode: CellMode) -> (u32, u32) {
-        let words = &self.word_lines;
+    /// Pages that each plane of a die programs in one go, in a line of that mode.
+    fn at_once(&self, mode: CellMode) -> u32 {
         match mode {
-            CellMode::Native if words.all_planes => {
-                (self.geometry.planes_per_die, words.native_at_once)
-            }
-            CellMode::Native => (1, words.native_at_once),
-            CellMode::Single => (1, words.single_at_once),
+            CellMode::Native => self.word_lines.native_at_once,
+            CellMode::Single => self.word_lines.single_at_once,
         }
     }
 
-    /// Pages that are programmed in one go in a line of that mode.
+    /// Pages that a die programs in one go in a line of that mode, if it has as many.
     pub(crate) fn pages_at_once(&self, mode: CellMode) -> u32 {
-        let (planes, pages) = self.together(mode);
-        planes * pages
+        match self.at_once(mode) {
+            1 => 1,
+            pages => self.geometry.planes_per_die * pages,
+        }
+    }
+
+    /// Pages that a die cannot but program in one go in a line of that mode: a word line on all
+    /// planes, or a page of the chip.
+    pub(crate) fn least_at_once(&self, mode: CellMode) -> u32 {
+        match mode {
+            CellMode::Native if self.word_lines.one_shot => self.pages_at_once(mode),
+            _ => self.at_once(mode),
+        }
     }
 
     /// Pages of a line of that mode that all units program in one go.
     pub(crate) fn pages_in_row(&self, mode: CellMode) -> u32 {
-        self.geometry.units() * self.together(mode).1
+        self.geometry.units() * self.at_once(mode)
     }
 
     /// Returns how blocks form lines.
@@ -272,10 +279,10 @@ impl Lines {
         }
     }
 
-    /// The place of a page among those of its line: one die after the other (or unit, where planes
-    /// program apart) fills what it programs in one go, page by page of the chip.
+    /// The place of a page among those of its line: one die after the other fills what it programs
+    /// in one go on all its planes, page by page of the chip.
     fn place(&self, line: LineId, index: u32) -> u32 {
-        let (planes, at_once) = self.together(self.mode(line));
+        let (planes, at_once) = (self.geometry.planes_per_die, self.at_once(self.mode(line)));
         let (units, parts) = (self.geometry.units(), self.word_lines.single_at_once);
         let (row, in_row) = (index / (units * at_once), index % (units * at_once));
         let (die, in_die) = (in_row / (planes * at_once), in_row % (planes * at_once));
@@ -606,8 +613,13 @@ mod tests {
             let units: Vec<_> = (0..lines.pages_at_once(mode))
                 .map(|index| geometry.locate(lines.page(line, index)).0.0 % geometry.units())
                 .collect();
-            let expected = if one_shot && mode == CellMode::Native { [0, 2] } else { [0, 0] };
-            assert_eq!([units[0], units[units.len() - 1]], expected);
+            assert_eq!(
+                [units[0], units[3], units[4], units[7]],
+                [0, 0, 2, 2],
+                "two planes of a die"
+            );
+            let whole = one_shot && mode == CellMode::Native;
+            assert_eq!(lines.least_at_once(mode), if whole { 24 } else { 4 });
         }
     }
 

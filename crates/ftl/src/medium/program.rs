@@ -69,9 +69,10 @@ impl Medium {
         row - done
     }
 
-    /// Tells whether a frontier has a line open.
-    pub(crate) fn has_open_line(&self, frontier: FrontierId) -> bool {
-        self.frontiers[frontier.0].open_line(0).is_some()
+    /// Tells whether a frontier has a line open, and a page left in it.
+    pub(crate) fn has_page_left(&self, frontier: FrontierId) -> bool {
+        let open = self.frontiers[frontier.0].open_line(0);
+        open.is_some_and(|open| self.next_good_page(open).is_some())
     }
 
     /// Pages that a die programs in one go for a frontier.
@@ -94,10 +95,9 @@ impl Medium {
     pub(crate) fn complete_word_lines(&mut self) -> Result<u32, DeviceError> {
         let mut skipped = 0;
         for frontier in 0..self.frontiers.len() {
-            let id = FrontierId(frontier);
-            let at_once = self.pages_at_once(id);
+            let least = self.lines.least_at_once(self.frontiers[frontier].mode());
             while let Some(open) = self.frontiers[frontier].open_line(0)
-                && open.next % at_once != 0
+                && open.next % least != 0
             {
                 self.skip_page(open)?;
                 let next = OpenLine { next: open.next + 1, ..open };

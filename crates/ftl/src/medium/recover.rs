@@ -72,7 +72,7 @@ impl Medium {
         let is_vacant =
             |frontier: &Frontier| frontier.mode() == mode && frontier.open_line(group).is_none();
         let Some(vacant) = self.frontiers.iter().position(is_vacant) else { return false };
-        let end = next.next_multiple_of(self.lines.pages_at_once(mode));
+        let end = next.next_multiple_of(self.lines.least_at_once(mode));
         for next in next..end {
             if self.skip_page(OpenLine { line, next }).is_err() {
                 return false;

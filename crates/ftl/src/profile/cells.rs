@@ -145,7 +145,7 @@ impl Profile {
             shrink_from,
             shrink_to: shrink_to.max(shrink_from),
             when_full,
-            fold_when_idle: slc.fold_when_idle,
+            fold_after: slc.fold_idle_us.map(|us| self.us("slc.fold_idle_us", us)).transpose()?,
         }))
     }
 

@@ -1,7 +1,7 @@
 //! From the figures of a profile to the drive that they make.
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DriveSerial, RemapLimits};
-use dovetail_nand::{BlockId, Geometry, NandConfig, Timing};
+use dovetail_nand::{BlockId, CellMode, Geometry, NandConfig, Timing};
 use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
 use super::schema::Remap;
@@ -16,8 +16,9 @@ use crate::{cache, mapping, victim};
 /// Pages that a block keeps however small the scale.
 const FEWEST_PAGES: f64 = 8.0;
 
-/// Pages that a write buffer keeps for each unit however small the scale: half of them are being
-/// programmed, and a unit that ends one finds the next.
+/// What a write buffer keeps for each unit however small the scale, in pages or in word lines that
+/// are programmed in one go: half of it is being programmed, and a unit that ends one finds the
+/// next.
 const FEWEST_BUFFERED: u32 = 4;
 
 /// The name of a page map that is paged on demand.
@@ -274,7 +275,8 @@ impl Profile {
             ));
         }
         let pages = (bytes / page) as f64;
-        let least = f64::from(scaled.geometry.units() * FEWEST_BUFFERED).min(pages);
+        let at_once = self.cells()?.map_or(1, |cells| cells.pages_at_once(CellMode::Native));
+        let least = f64::from(scaled.geometry.units() * at_once * FEWEST_BUFFERED).min(pages);
         Ok((pages * scale).round().max(least) as u32)
     }
 

@@ -171,9 +171,11 @@ table! {
         shrink_to_percent: f64,
         /// `direct` or `fold`.
         when_full: String,
-        fold_when_idle: bool,
     }
-    may {}
+    may {
+        /// Time without work after which it is folded. Left out: for room alone.
+        fold_idle_us: f64,
+    }
 }
 
 table! {
