@@ -13,5 +13,6 @@ mod fio_json;
 mod iplfs_crash;
 mod remap_crash;
 mod replay;
+mod scales;
 mod truth;
 mod write_path;

@@ -1,0 +1,112 @@
+//! One job at three scales on every stack: calls a second and write amplification stay, and where
+//! they do not, by as much as the reason says.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::sync::atomic::AtomicBool;
+
+use dovetail_lab::bench::{Experiment, Source, Stack};
+use dovetail_lab::results::RunResult;
+
+/// `examples/random-updates.fio`: four files of an eighth of the drive each are rewritten at
+/// random, as much as half of the drive holds, an fsync after every tenth write.
+const JOB: &str = include_str!("../../../examples/random-updates.fio");
+/// Blocks of 4 KiB that a node of F2FS leads to.
+const NODE: f64 = 1018.0;
+/// Blocks of one of the job's files at full scale.
+const FILE: f64 = (1 << 20) as f64;
+/// Writes of a thread between two fsyncs.
+const BETWEEN: i32 = 10;
+
+/// The run of each stack at a scale, in their order.
+fn runs(stacks: &[&str], scale: &str) -> Vec<RunResult> {
+    let source = Source::fio(JOB, "random-updates.fio", &[]).unwrap();
+    let stacks: Vec<Stack> = stacks.iter().map(|name| Stack::load(name).unwrap()).collect();
+    let experiment = Experiment {
+        source: &source,
+        fill: None,
+        stacks: &stacks,
+        scale: scale.parse().unwrap(),
+        seed: 1,
+        repetitions: 1,
+        stop: &AtomicBool::new(false),
+        final_sync: false,
+        progress: &|_, _| {},
+    };
+    let (results, failures) = experiment.run(2, &|_| {});
+    assert!(failures.is_empty(), "{scale}: {failures:?}");
+    assert!(results.runs.iter().all(|run| run.error.is_none()), "{scale}");
+    results.runs
+}
+
+/// The spread of a figure: by how much its greatest value is above its least.
+fn spread(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let least = values.clone().fold(f64::INFINITY, f64::min);
+    values.fold(0.0, f64::max) / least - 1.0
+}
+
+fn calls(run: &RunResult) -> f64 {
+    run.totals.calls_per_s
+}
+
+fn amplification(run: &RunResult) -> f64 {
+    run.totals.total_waf.unwrap()
+}
+
+/// Each stack stays within its tolerance, of calls a second and of the write amplification of file
+/// system and drive together.
+fn stay(scales: [&str; 3], stacks: &[(&str, f64, f64)]) {
+    let names: Vec<&str> = stacks.iter().map(|(name, ..)| *name).collect();
+    let at = scales.map(|scale| runs(&names, scale));
+    for (index, (name, of_calls, of_waf)) in stacks.iter().enumerate() {
+        let found = at.each_ref().map(|runs| &runs[index]);
+        let figures = found.map(|run| (calls(run), amplification(run)));
+        let told = format!("{name} at {scales:?}: {figures:?}");
+        assert!(spread(figures.iter().map(|(calls, _)| *calls)) <= *of_calls, "{told}");
+        assert!(spread(figures.iter().map(|(_, waf)| *waf)) <= *of_waf, "{told}");
+    }
+}
+
+/// Blocks that F2FS writes for a block of the job: an fsync writes the nodes that the blocks since
+/// the last one hang on. A node leads to as much at any scale, so small files share them.
+fn with_nodes(scale: f64) -> f64 {
+    let nodes = FILE * scale / NODE;
+    1.0 + nodes * (1.0 - (1.0 - 1.0 / nodes).powi(BETWEEN)) / f64::from(BETWEEN)
+}
+
+#[test]
+fn what_writes_no_nodes_is_the_same_at_three_scales() {
+    let stacks = ["ext3", "ext4", "rm-ipu", "rm-ipu-fsync", "rm-ipu-adaptive"];
+    stay(["1/128", "1/64", "1/32"], &stacks.map(|name| (name, 0.05, 0.03)));
+}
+
+#[test]
+fn logs_with_nodes_move_by_what_the_nodes_make() {
+    let scales = ["1/128", "1/64", "1/32"];
+    let nodes = spread([128.0, 64.0, 32.0].into_iter().map(|below| with_nodes(1.0 / below)));
+    assert!((0.15..0.18).contains(&nodes), "{nodes}");
+    stay(scales, &[("iplfs", nodes, nodes), ("f2fs-lfs", 0.05, 0.06)]);
+}
+
+#[test]
+fn f2fs_is_the_same_while_discards_have_not_begun() {
+    stay(["1/64", "1/48", "1/32"], &[("f2fs", 0.08, 0.08)]);
+}
+
+#[test]
+fn nodes_of_f2fs_are_what_the_size_of_its_files_makes() {
+    for (scale, below) in [("1/128", 128.0), ("1/64", 64.0)] {
+        let [run] = <[RunResult; 1]>::try_from(runs(&["f2fs"], scale)).unwrap();
+        let (found, expected) = (run.totals.fs_waf.unwrap(), with_nodes(1.0 / below));
+        assert!((found / expected - 1.0).abs() < 0.02, "{scale}: {found} beside {expected}");
+    }
+}
+
+/// The reserve of a volume of 256 MiB is 18 % of its segments, of 32 GiB one: F2FS fills holes
+/// from there on, so segments that nothing was ever written to are spare flash to the drive.
+#[test]
+fn the_smallest_volume_of_f2fs_leaves_the_drive_more_room() {
+    let drive = |scale: &str| runs(&["f2fs"], scale)[0].totals.device_waf.unwrap();
+    let (small, large) = (drive("1/128"), drive("1/64"));
+    assert!(small < 0.6 * large, "{small} beside {large}");
+}
