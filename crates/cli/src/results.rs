@@ -26,6 +26,13 @@ pub(crate) struct ResultFiles {
     report: Option<PathBuf>,
 }
 
+/// What stands at its floor because of the scale, a line each.
+pub(crate) fn notes(results: &Results) -> String {
+    let notes = results.floor_notes();
+    let lines = notes.iter().map(|note| format!("note: {note}\n"));
+    lines.fold(String::from(if notes.is_empty() { "" } else { "\n" }), |all, line| all + &line)
+}
+
 impl ResultFiles {
     fn named(&self) -> [(&'static str, &Option<PathBuf>); 3] {
         [("--json", &self.json), ("--csv", &self.csv), ("--report", &self.report)]
@@ -53,7 +60,7 @@ impl ResultFiles {
     pub(crate) fn write(&self, results: &Results, with_table: bool) -> Result<(), Failure> {
         if with_table && !results.runs.is_empty() {
             let width = comfy_table::Table::new().width().map(usize::from);
-            print(&table::LAYOUT.text(&results.runs, width))?;
+            print(&(table::LAYOUT.text(&results.runs, width) + &notes(results)))?;
         }
         if let Some(path) = &self.json {
             let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;

@@ -2,7 +2,7 @@
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, DriveSerial, Lba};
 use dovetail_nand::{CellMode, Geometry, GeometryError, NandConfig, Timing};
-use dovetail_time::SimSpan;
+use dovetail_time::{AtFloor, SimSpan};
 
 use crate::lines::LineShape;
 use crate::mapping::{MapShape, SCHEMES, Scheme};
@@ -95,6 +95,8 @@ pub struct DriveConfig {
     pub seed: u64,
     /// The serial number that it tells its host.
     pub serial: DriveSerial,
+    /// Figures of its profile that the scale has put at their floors.
+    pub floors: Vec<AtFloor>,
 }
 
 /// Means by which a drive tells writes apart into its streams.
@@ -259,6 +261,7 @@ impl DriveConfig {
             devirtualize: None,
             seed: 1,
             serial: DriveSerial(1),
+            floors: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use dovetail_block::Scheduler;
 use dovetail_host::Planner;
-use dovetail_time::Ratio;
+use dovetail_time::{AtFloor, Ratio};
 use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
 use serde::Deserialize;
 
@@ -76,6 +76,8 @@ pub struct InStacks {
     pub guarantees: fn(&Setup<'_>) -> Guarantees,
     /// Limits of what can be stored.
     pub limits: fn() -> Limits,
+    /// Its figures that a scale puts at their floors.
+    pub floors: fn(Ratio) -> Vec<AtFloor>,
     /// Its figures.
     pub figures: Figures,
     /// The program that checks it, if this project did not write it: name and arguments before the

@@ -4,11 +4,13 @@
 //! configuration and its seed. The crate has no dependencies, so that everything may stand on it.
 
 mod clock;
+mod floor;
 mod rng;
 mod text;
 mod units;
 
 pub use clock::{SimSpan, SimTime};
+pub use floor::AtFloor;
 pub use rng::Rng;
 pub use text::read_text;
 pub use units::{Ratio, UnitError, format_bytes, format_count, parse_bytes, parse_span};

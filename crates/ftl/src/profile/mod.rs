@@ -2,6 +2,7 @@
 
 mod cells;
 mod document;
+mod floors;
 mod resolve;
 mod schema;
 mod sensitivity;

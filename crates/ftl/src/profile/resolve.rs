@@ -4,6 +4,7 @@ use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DriveSerial, RemapLimits};
 use dovetail_nand::{BlockId, CellMode, Geometry, NandConfig, Timing};
 use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
+use super::floors::{Asked, floors, segments};
 use super::schema::Remap;
 use super::{Overrides, Profile, ProfileError};
 use crate::config::{
@@ -14,7 +15,7 @@ use crate::remap::{RemapConfig, RemapStore};
 use crate::{cache, mapping, victim};
 
 /// Pages that a block keeps however small the scale.
-const FEWEST_PAGES: f64 = 8.0;
+pub(super) const FEWEST_PAGES: f64 = 8.0;
 
 /// What a write buffer keeps for each unit however small the scale, in pages or in word lines that
 /// are programmed in one go: half of it is being programmed, and a unit that ends one finds the
@@ -115,8 +116,17 @@ impl Profile {
             devirtualize: self.devirtualize(overrides)?,
             seed: overrides.seed,
             serial: DriveSerial::of(&[self.text.as_bytes(), &overrides.seed.to_le_bytes()]),
+            floors: Vec::new(),
         };
-        config.checked().map_err(|source| self.config_error(source))
+        let asked = Asked {
+            scale: Ratio::new(scale).unwrap_or(Ratio::ONE),
+            full_pages_per_block: f64::from(geometry.pages_per_block) / scaled.blocks_by,
+            buffer_pages: self.buffer_asked(overrides, scale, &geometry)?,
+            foreground_lines: config.foreground_lines,
+            segments: segments(&config),
+        };
+        let config = config.checked().map_err(|source| self.config_error(source))?;
+        Ok(DriveConfig { floors: floors(&asked, &config), ..config })
     }
 
     fn addresses(&self, overrides: &Overrides) -> Result<Option<u64>, ProfileError> {
@@ -257,14 +267,7 @@ impl Profile {
     ) -> Result<u32, ProfileError> {
         let page = u64::from(scaled.geometry.page_bytes);
         let capacity = scaled.user_blocks * BLOCK_SIZE;
-        let (key, bytes, scale) = match overrides.buffer {
-            Some(bytes) => ("--buffer", bytes, 1.0),
-            None => (
-                "host.write_buffer",
-                self.bytes("host.write_buffer", &self.host.write_buffer)?,
-                scale,
-            ),
-        };
+        let (key, bytes, scale) = self.buffer_bytes(overrides, scale)?;
         let most =
             if overrides.buffer.is_some() { capacity } else { (capacity as f64 / scale) as u64 };
         if bytes != 0 && !(page..=most).contains(&bytes) {
@@ -278,6 +281,31 @@ impl Profile {
         let at_once = self.cells()?.map_or(1, |cells| cells.pages_at_once(CellMode::Native));
         let least = f64::from(scaled.geometry.units() * at_once * FEWEST_BUFFERED).min(pages);
         Ok((pages * scale).round().max(least) as u32)
+    }
+
+    /// The key of the write buffer's size, its bytes, and the scale by which it shrinks: one that
+    /// the run gives does not.
+    fn buffer_bytes(
+        &self,
+        overrides: &Overrides,
+        scale: f64,
+    ) -> Result<(&'static str, u64, f64), ProfileError> {
+        const KEY: &str = "host.write_buffer";
+        match overrides.buffer {
+            Some(bytes) => Ok(("--buffer", bytes, 1.0)),
+            None => Ok((KEY, self.bytes(KEY, &self.host.write_buffer)?, scale)),
+        }
+    }
+
+    /// Pages of the write buffer as the scale asks for them.
+    fn buffer_asked(
+        &self,
+        overrides: &Overrides,
+        scale: f64,
+        geometry: &Geometry,
+    ) -> Result<f64, ProfileError> {
+        let (_, bytes, scale) = self.buffer_bytes(overrides, scale)?;
+        Ok((bytes / u64::from(geometry.page_bytes)) as f64 * scale)
     }
 
     fn shape(&self) -> Result<LineShape, ProfileError> {

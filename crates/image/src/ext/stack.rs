@@ -38,6 +38,7 @@ pub(super) const EXT4: InStacks = InStacks {
     check,
     guarantees: |_| Guarantees::default(),
     limits: || limits(true),
+    floors: |_| Vec::new(),
     figures: dovetail_ext::FIGURES,
     referee: Some(("e2fsck", &["-f", "-n"])),
 };

@@ -6,7 +6,7 @@ use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
-use dovetail_time::SimTime;
+use dovetail_time::{AtFloor, Ratio, SimTime};
 use dovetail_vfs::{Guarantees, Limits};
 use serde::Deserialize;
 
@@ -48,6 +48,7 @@ pub(super) const F2FS: InStacks = InStacks {
     check,
     guarantees,
     limits: Limits::default,
+    floors,
     figures: dovetail_f2fs::FIGURES,
     referee: Some(("fsck.f2fs", &["--dry-run"])),
 };
@@ -79,9 +80,21 @@ fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
     let physical_pointers = setup.device_addresses;
     let mut options = Options { small_volume, physical_pointers, ..mount_options(setup)? };
-    let dirty_nodes = options.max_dirty_nodes as f64 * setup.scale.value();
-    options.max_dirty_nodes = dirty_nodes.max(FEWEST_DIRTY_NODES) as usize;
+    options.max_dirty_nodes =
+        dirty_nodes(setup.scale, options.max_dirty_nodes).max(FEWEST_DIRTY_NODES) as usize;
     Ok(Box::new(F2fs::mount(device, options, SimTime::ZERO).map_err(SetupError::volume)?))
+}
+
+/// Dirty nodes at which a checkpoint is written as a scale asks for them, of so many at full scale.
+fn dirty_nodes(scale: Ratio, full: usize) -> f64 {
+    full as f64 * scale.value()
+}
+
+fn floors(scale: Ratio) -> Vec<AtFloor> {
+    let asked = dirty_nodes(scale, Options::default().max_dirty_nodes);
+    let value = asked.max(FEWEST_DIRTY_NODES);
+    let what = "the number of dirty nodes at which F2FS writes a checkpoint";
+    AtFloor::find(what, "nodes", (asked, value), scale).into_iter().collect()
 }
 
 fn check(device: Device) -> Vec<String> {
@@ -126,4 +139,17 @@ fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
         dirty_background_bytes: Some(setup.memory_bytes / 100 * DIRTY_BACKGROUND_PERCENT),
         ..options
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_come_at_no_fewer_dirty_nodes_than_the_floor() {
+        let at = |scale: &str| floors(scale.parse().unwrap());
+        assert_eq!([at("1"), at("1/64")], [vec![], vec![]]);
+        let [floor] = at("1/128")[..] else { panic!("{:?}", at("1/128")) };
+        assert_eq!((floor.value, floor.asked, floor.from_scale), (64.0, 32.0, 1.0 / 64.0));
+    }
 }

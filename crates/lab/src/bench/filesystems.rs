@@ -3,7 +3,7 @@
 use dovetail_host::Planner;
 pub use dovetail_image::Device;
 use dovetail_image::{InStacks, Setup, SetupError, in_stacks};
-use dovetail_time::Ratio;
+use dovetail_time::{AtFloor, Ratio};
 use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
 
 use super::{BenchError, Stack};
@@ -42,6 +42,11 @@ fn failed(stack: &Stack) -> impl Fn(SetupError) -> BenchError + '_ {
 /// The file systems by their names in stacks, with their figures.
 pub fn figures_by_file_system() -> impl Iterator<Item = (&'static str, Figures)> {
     in_stacks().map(|(name, found)| (name, found.figures))
+}
+
+/// Figures of a stack's file system that the scale puts at their floors.
+pub(super) fn floors(stack: &Stack, scale: Ratio) -> Vec<AtFloor> {
+    found(stack).map(|found| (found.floors)(scale)).unwrap_or_default()
 }
 
 /// A new, mounted volume of a stack.

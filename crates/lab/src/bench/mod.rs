@@ -31,7 +31,7 @@ use crate::lane::Machine;
 use crate::progress::Progress;
 pub use crate::record::Watcher;
 use crate::record::summarize;
-use crate::results::{FragmentationResult, RequestsResult, RunResult, StackResult};
+use crate::results::{FloorResult, FragmentationResult, RequestsResult, RunResult, StackResult};
 use devirtualizer::Devirtualizer;
 pub use devirtualizer::Schedule;
 pub use experiment::Experiment;
@@ -269,8 +269,11 @@ fn results(job: &Job<'_>, run: &mut Session<'_>, jobs: &[String]) -> RunResult {
     let recorder = &run.recorder;
     let elapsed = recorder.last().at.since(recorder.first.at);
     let all = summarize(recorder, &run.system.machine.device(), (elapsed, run.system.cpu), jobs);
+    let of_file_system = filesystems::floors(job.stack, job.scale);
+    let floors = all.floors.iter().cloned().chain(of_file_system.iter().map(FloorResult::from));
     RunResult {
         label: job.label.clone(),
+        floors: floors.collect(),
         stack: StackResult {
             name: job.stack.name.clone(),
             filesystem: job.stack.filesystem.clone(),

@@ -12,8 +12,8 @@ use super::recorder::{Recorder, ThreadRecord};
 use super::series::{fs_waf, series};
 use crate::map_cache::map_cache;
 use crate::results::{
-    ByKind, Counts, JobResult, MemoryResult, RemapResult, RequestResult, RequestsResult, RunResult,
-    Totals,
+    ByKind, Counts, FloorResult, JobResult, MemoryResult, RemapResult, RequestResult,
+    RequestsResult, RunResult, Totals,
 };
 
 /// The results of a measurement that took `elapsed`, as far as recorder and drive know them. `jobs`
@@ -29,6 +29,7 @@ pub(crate) fn summarize(
     let memory = drive::memory(drive);
     let map_bytes_max = recorder.map_bytes_max.max(memory.map_bytes);
     RunResult {
+        floors: drive.config().floors.iter().map(FloorResult::from).collect(),
         totals: totals(recorder, &counted, (elapsed, cpu), drive.geometry().subpages_per_page()),
         written: counts(&last.written, &first.written),
         events: counts(&last.events, &first.events),

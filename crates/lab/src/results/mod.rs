@@ -6,6 +6,7 @@
 
 mod devirtualize;
 mod drive;
+mod floor;
 mod map_cache;
 mod requests;
 mod series;
@@ -23,6 +24,7 @@ pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{
     DieResult, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, ReadsByCause, WearResult,
 };
+pub use floor::{FloorResult, floor_notes};
 pub use map_cache::{ByUse, MapCacheResult, ReadAndWrite};
 pub use requests::{RemapResult, RepeatResult, RepeatsResult, RequestResult, RequestsResult};
 pub use series::{ScatterPoint, Series};
@@ -58,6 +60,11 @@ pub struct Results {
 }
 
 impl Results {
+    /// What stands at its floor because of the scale, in a sentence for each.
+    pub fn floor_notes(&self) -> Vec<String> {
+        floor_notes(self.runs.iter().map(|run| (run.label.as_str(), run.floors.as_slice())))
+    }
+
     /// The results of runs, latencies of demand-paged maps beside those with `dftl`.
     pub fn of(workload: String, scale: f64, seed: u64, mut runs: Vec<RunResult>) -> Self {
         beside_dftl(&mut runs);
@@ -82,6 +89,9 @@ pub struct RunResult {
     pub replay: Option<ReplayResult>,
     /// The preparation of the drive; null without `--precondition`.
     pub precondition: Option<PreconditionResult>,
+    /// Figures that stand at their floors because of the scale.
+    #[serde(default)]
+    pub floors: Vec<FloorResult>,
     /// Figures of the whole run.
     pub totals: Totals,
     /// Blocks of 4 KiB that the file system wrote, by cause.

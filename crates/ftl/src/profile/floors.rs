@@ -1,0 +1,89 @@
+//! Figures of a drive that a scale has put at their floors.
+
+use dovetail_time::{AtFloor, Ratio};
+
+use super::resolve::FEWEST_PAGES;
+use crate::config::DriveConfig;
+use crate::remap::RemapStore;
+
+/// Figures as a scale asks for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) scale: Ratio,
+    /// Pages of a block at full scale.
+    pub(super) full_pages_per_block: f64,
+    /// Pages of the write buffer.
+    pub(super) buffer_pages: f64,
+    /// Free lines at which writes wait.
+    pub(super) foreground_lines: u32,
+    /// Segments of the log of remaps in non-volatile memory; 0 without one.
+    pub(super) segments: u32,
+}
+
+/// Segments of a drive's log of remaps in non-volatile memory; 0 without one.
+pub(super) fn segments(config: &DriveConfig) -> u32 {
+    match config.remap.map(|remap| remap.store) {
+        Some(RemapStore::SegmentedLog { segments, .. }) => segments,
+        _ => 0,
+    }
+}
+
+/// The figures of `config` that stand at their floors, of those that were asked for.
+pub(super) fn floors(asked: &Asked, config: &DriveConfig) -> Vec<AtFloor> {
+    let Asked { scale, full_pages_per_block: full, .. } = *asked;
+    let geometry = &config.nand.geometry;
+    let find = |what, unit, asked: f64, value: u32| {
+        AtFloor::find(what, unit, (asked, f64::from(value)), scale)
+    };
+    let pages =
+        find("flash.pages_per_block", "pages", full * scale.value(), geometry.pages_per_block);
+    let buffer = find("host.write_buffer", "flash pages", asked.buffer_pages, config.buffer_pages);
+    let segments = find("remap.log", "segments", asked.segments.into(), segments(config));
+    // a drive has as many lines at any scale from that on at which blocks are at their floor
+    let lines = find(
+        "ftl.gc_foreground_percent",
+        "lines",
+        asked.foreground_lines.into(),
+        config.foreground_lines,
+    )
+    .filter(|floor| floor.from_scale <= FEWEST_PAGES.min(full) / full);
+    [pages, buffer, segments, lines].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Overrides, Profile};
+
+    /// The figures at their floors, with the scale from which on they are not.
+    fn at(drive: &str, scale: &str, buffer: Option<u64>) -> Vec<(&'static str, f64, f64, f64)> {
+        let scale = Some(scale.parse().unwrap());
+        let overrides = Overrides { scale, buffer, ..Overrides::default() };
+        let floors = Profile::load(drive).unwrap().resolve(&overrides).unwrap().floors;
+        floors.iter().map(|it| (it.what, it.value, it.asked, 1.0 / it.from_scale)).collect()
+    }
+
+    #[test]
+    fn blocks_and_the_write_buffer_have_floors() {
+        assert_eq!(at("femu-32g", "1", None), []);
+        assert_eq!(at("femu-32g", "1/32", None), []);
+        assert_eq!(at("femu-32g", "1/64", None), [("flash.pages_per_block", 8.0, 4.0, 32.0)]);
+        let found = at("openssd-230g", "1/16", None);
+        let [("host.write_buffer", value, asked, below)] = found[..] else { panic!("{found:?}") };
+        assert!(value > asked && below < 16.0, "{found:?}");
+        assert_eq!(at("openssd-230g", "1/16", Some(1 << 20)), [], "the run's own is not shrunk");
+    }
+
+    #[test]
+    fn at_the_scale_that_is_named_a_figure_is_not_at_its_floor() {
+        for drive in crate::builtin_profiles() {
+            for (what, _, _, below) in at(drive, "1/64", None) {
+                let named = (1.0 / below * 1.000_001).min(1.0).to_string();
+                let left = at(drive, &named, None);
+                assert!(
+                    left.iter().all(|(other, ..)| *other != what),
+                    "{drive}, {named}: {left:?}"
+                );
+            }
+        }
+    }
+}
