@@ -1,5 +1,7 @@
 //! `dovetail reproduce`: the papers' figures, run again.
 
+mod scales;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -16,6 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::bench::threads;
 use crate::output::{check_writable, write};
+use crate::results::notes;
 use crate::signals::stop_flag;
 use crate::{Failure, drive, print};
 
@@ -28,7 +31,7 @@ pub(crate) struct Arguments {
     /// Figures by name; --list shows them.
     figures: Vec<String>,
     /// Show what there is.
-    #[arg(long, conflicts_with_all = ["full", "scale", "json", "sensitivity"])]
+    #[arg(long, conflicts_with_all = ["full", "scale", "scales", "json", "sensitivity"])]
     list: bool,
     /// Show what a figure's main ratio makes of costs that no source gives, each at several values.
     #[arg(long)]
@@ -39,6 +42,11 @@ pub(crate) struct Arguments {
     /// Run at this scale.
     #[arg(long, value_name = "RATIO", value_parser = drive::scale)]
     scale: Option<Ratio>,
+    /// Run at each of these scales (two to eight), and show from which one on each result stays:
+    /// the difference to the largest scale is within what its rule leaves to the paper.
+    #[arg(long, value_name = "RATIO", value_delimiter = ',', value_parser = drive::scale)]
+    #[arg(conflicts_with_all = ["full", "scale", "sensitivity", "strict"])]
+    scales: Vec<Ratio>,
     /// Seed of all that is random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -61,6 +69,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(arguments.json.iter())?;
     if arguments.sensitivity {
         return sensitivity(arguments, &figures);
+    }
+    if !arguments.scales.is_empty() {
+        return scales::run(arguments, &figures);
     }
     let stop = stop_flag()?;
     let mut all = Map::new();
@@ -237,12 +248,13 @@ fn shown(figure: &Figure, reproduction: &Reproduction) -> String {
     }
     let scale = at_scale(reproduction.results.scale);
     format!(
-        "{}{scale}: {}\n{}\n{}\n{}\n",
+        "{}{scale}: {}\n{}\n{}\n{}{}\n",
         figure.name,
         figure.title,
         figure.source,
         figure.setup,
-        lines(&table)
+        lines(&table),
+        notes(&reproduction.results)
     )
 }
 

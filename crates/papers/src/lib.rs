@@ -39,6 +39,7 @@ mod rmipu_figure_3;
 mod rmipu_figure_4;
 mod rmipu_fragmentation;
 mod rmipu_metadata;
+mod scales;
 mod sensitivity;
 pub mod theory;
 
@@ -50,6 +51,7 @@ use dovetail_lab::results::{Results, RunResult};
 use dovetail_time::Ratio;
 use serde::Serialize;
 
+pub use scales::{AtScales, SCALES};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
