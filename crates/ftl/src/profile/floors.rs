@@ -3,6 +3,7 @@
 use dovetail_time::{AtFloor, Ratio};
 
 use super::resolve::FEWEST_PAGES;
+use super::{Overrides, Profile};
 use crate::config::DriveConfig;
 use crate::remap::RemapStore;
 
@@ -25,6 +26,19 @@ pub(super) fn segments(config: &DriveConfig) -> u32 {
     match config.remap.map(|remap| remap.store) {
         Some(RemapStore::SegmentedLog { segments, .. }) => segments,
         _ => 0,
+    }
+}
+
+impl Profile {
+    /// A floor that rises with the scale ends at a larger one than that of the figure in proportion:
+    /// looks at that one, and so on.
+    pub(super) fn where_it_ends(&self, floor: AtFloor, overrides: &Overrides) -> AtFloor {
+        let next = (floor.from_scale * (1.0 + 1e-9)).min(1.0);
+        let Ok(scale) = Ratio::new(next) else { return floor };
+        let larger = self.resolve(&Overrides { scale: Some(scale), ..overrides.clone() });
+        let floors = larger.map(|config| config.floors).unwrap_or_default();
+        let again = floors.iter().find(|again| again.what == floor.what);
+        AtFloor { from_scale: again.map_or(floor.from_scale, |it| it.from_scale), ..floor }
     }
 }
 
@@ -77,7 +91,7 @@ mod tests {
     fn at_the_scale_that_is_named_a_figure_is_not_at_its_floor() {
         for drive in crate::builtin_profiles() {
             for (what, _, _, below) in at(drive, "1/64", None) {
-                let named = (1.0 / below * 1.000_001).min(1.0).to_string();
+                let named = (1.0 / below * 1.001).min(1.0).to_string();
                 let left = at(drive, &named, None);
                 assert!(
                     left.iter().all(|(other, ..)| *other != what),

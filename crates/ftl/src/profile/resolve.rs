@@ -126,7 +126,9 @@ impl Profile {
             segments: segments(&config),
         };
         let config = config.checked().map_err(|source| self.config_error(source))?;
-        Ok(DriveConfig { floors: floors(&asked, &config), ..config })
+        let floors = floors(&asked, &config).into_iter();
+        let floors = floors.map(|floor| self.where_it_ends(floor, overrides)).collect();
+        Ok(DriveConfig { floors, ..config })
     }
 
     fn addresses(&self, overrides: &Overrides) -> Result<Option<u64>, ProfileError> {
