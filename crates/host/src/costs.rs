@@ -3,6 +3,8 @@
 use dovetail_time::SimSpan;
 use serde::{Deserialize, Serialize};
 
+use crate::read_ahead::ReadAheadLimits;
+
 /// Costs and limits of the host. None of them comes from a source: all are assumed, and
 /// `bench --sensitivity` halves and doubles each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,9 @@ pub struct HostCosts {
     pub max_request_kib: u32,
     /// Flushes that come while one is under way share the next one (Linux does so).
     pub merge_flushes: bool,
+    /// Window of read-ahead of buffered reads through a file system in KiB, 0 for none (Linux:
+    /// `read_ahead_kb`, 128 by default).
+    pub read_ahead_kib: u32,
 }
 
 impl Default for HostCosts {
@@ -35,6 +40,7 @@ impl Default for HostCosts {
             queue_depth: 256,
             max_request_kib: 1280,
             merge_flushes: true,
+            read_ahead_kib: 0,
         }
     }
 }
@@ -54,6 +60,8 @@ pub struct CostVariant {
 
 /// The largest cost: a second.
 const MAX_NS: u64 = 1_000_000_000;
+/// The largest window of read-ahead: 1 GiB.
+const MAX_READ_AHEAD_KIB: u32 = 1 << 20;
 
 impl HostCosts {
     /// No host at all: commands reach the drive as they are, when they are issued.
@@ -65,6 +73,7 @@ impl HostCosts {
         queue_depth: u32::MAX,
         max_request_kib: u32::MAX,
         merge_flushes: false,
+        read_ahead_kib: 0,
     };
 
     /// The default costs with some others, as `queue_depth=32,request_ns=1000`.
@@ -93,6 +102,7 @@ impl HostCosts {
             "wake_ns" => self.wake_ns = number()?,
             "queue_depth" => self.queue_depth = small()?,
             "max_request_kib" => self.max_request_kib = small()?,
+            "read_ahead_kib" => self.read_ahead_kib = small()?,
             "merge_flushes" => {
                 self.merge_flushes =
                     value.parse().map_err(|_| format!("{name}: give true or false"))?;
@@ -122,7 +132,21 @@ impl HostCosts {
         if self.max_request_kib < 4 {
             return Err(format!("max_request_kib is {}: give at least 4", self.max_request_kib));
         }
+        if !self.read_ahead_kib.is_multiple_of(4) || self.read_ahead_kib > MAX_READ_AHEAD_KIB {
+            return Err(format!(
+                "read_ahead_kib is {}: give 0 to {MAX_READ_AHEAD_KIB} in steps of 4",
+                self.read_ahead_kib
+            ));
+        }
         Ok(())
+    }
+
+    /// Limits of read-ahead; `None` without it.
+    pub fn read_ahead_limits(&self) -> Option<ReadAheadLimits> {
+        (self.read_ahead_kib > 0).then(|| ReadAheadLimits {
+            pages: u64::from(self.read_ahead_kib / 4),
+            call_pages: self.max_request_blocks(),
+        })
     }
 
     /// Each assumed figure halved, and doubled; those that this does not change are left out.
@@ -175,6 +199,7 @@ mod tests {
             ("queue_depth", "NAME=VALUE"),
             ("queue_depth=0", "at least 1"),
             ("wake_ns=much", "not a whole number"),
+            ("read_ahead_kib=130", "steps of 4"),
             ("merge_flushes=maybe", "true or false"),
         ] {
             let error = HostCosts::parse(text).unwrap_err();

@@ -22,6 +22,8 @@ pub(crate) enum Lane {
     Devirtualizer(Alarm),
     /// A batch of the devirtualizer.
     Batch,
+    /// Pages that are read ahead, by their slot.
+    ReadAhead(usize),
     /// A request of a block trace, by its slot.
     Request {
         /// The slot.

@@ -109,6 +109,11 @@ impl PageCache {
         (chunk.present & bit(index) != 0).then(|| chunk.slots[(index % CHUNK) as usize] as usize)
     }
 
+    /// The page is there. It does not count as a use.
+    pub fn contains(&self, ino: u64, index: u64) -> bool {
+        self.slot_of(ino, index).is_some()
+    }
+
     /// The content of a page, if it is there.
     pub fn get(&mut self, ino: u64, index: u64) -> Option<&Content> {
         let slot = self.slot_of(ino, index)?;

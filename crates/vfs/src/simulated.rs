@@ -69,6 +69,9 @@ pub trait Simulated: FileSystem {
         direct: bool,
     ) -> Result<(), Error>;
 
+    /// The page cache holds a block of 4096 bytes of the file.
+    fn is_cached(&self, ino: Ino, block: u64) -> bool;
+
     /// Forgets what the page cache holds of the file and is not dirty.
     fn drop_cache(&mut self, ino: Ino);
 

@@ -134,6 +134,10 @@ impl<D: Scheduler> Simulated for Ext<D> {
         Ok(())
     }
 
+    fn is_cached(&self, ino: Number, block: u64) -> bool {
+        self.pages.contains(ino.0, block)
+    }
+
     fn drop_cache(&mut self, ino: Number) {
         self.pages.drop_clean_of(ino.0);
     }

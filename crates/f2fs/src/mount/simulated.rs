@@ -141,6 +141,10 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         Ok(())
     }
 
+    fn is_cached(&self, ino: Ino, block: u64) -> bool {
+        self.pages.contains(ino.0, block)
+    }
+
     fn drop_cache(&mut self, ino: Ino) {
         self.pages.drop_clean_of(ino.0);
     }

@@ -166,6 +166,42 @@ impl Files {
         Some((file.ino, first..first + blocks))
     }
 
+    /// The file's inode and its blocks, those of a range of bytes that lie in it and all of it, if
+    /// the file is there and the range not empty.
+    pub(super) fn part_of(
+        &self,
+        id: FileId,
+        (offset, len): (u64, u64),
+    ) -> Option<(Ino, Range<u64>, u64)> {
+        let file = self.table.get(id.0 as usize)?.as_ref()?;
+        let len = len.min(file.size.saturating_sub(offset));
+        let (first, blocks) = touched(offset, len);
+        (len > 0).then(|| (file.ino, first..first + blocks, file.size.div_ceil(BLOCK)))
+    }
+
+    /// Reads blocks of a file that is there, and checks them.
+    pub(super) fn fetch(
+        &mut self,
+        fs: &mut dyn Simulated,
+        id: FileId,
+        blocks: Range<u64>,
+        direct: bool,
+    ) -> Result<(), CallError> {
+        let Some(file) = self.table.get(id.0 as usize).and_then(Option::as_ref) else {
+            return Ok(());
+        };
+        self.contents.clear();
+        self.contents.resize((blocks.end - blocks.start) as usize, Content::Empty);
+        fs.read_pages(file.ino, blocks.start, &mut self.contents, direct)?;
+        for (block, content) in blocks.zip(&self.contents) {
+            let version = file.versions.get(block as usize).copied().unwrap_or(0);
+            if *content != pattern(id, block, version) {
+                return Err(CallError::WrongData { block });
+            }
+        }
+        Ok(())
+    }
+
     /// The inodes of the files from `first` on that are there.
     pub fn inodes(&self, first: FileId) -> impl Iterator<Item = Ino> {
         self.from(first).map(|file| file.ino)
@@ -260,25 +296,15 @@ impl Files {
         (offset, len): (u64, u64),
         direct: bool,
     ) -> Result<Effect, CallError> {
-        let ino = self.open(fs, caller, id, path)?;
-        let Some(file) = self.table.get(id.0 as usize).and_then(Option::as_ref) else {
+        self.open(fs, caller, id, path)?;
+        let size = self.file(id).map_or(0, |file| file.size);
+        let bytes = len.min(size.saturating_sub(offset));
+        let Some((_, blocks, _)) = self.part_of(id, (offset, len)) else {
             return Ok(Effect::default());
         };
-        let len = len.min(file.size.saturating_sub(offset));
-        if len == 0 {
-            return Ok(Effect::default());
-        }
-        let (first, count) = touched(offset, len);
-        self.contents.clear();
-        self.contents.resize(count as usize, Content::Empty);
-        fs.read_pages(ino, first, &mut self.contents, direct)?;
-        for (block, content) in (first..).zip(&self.contents) {
-            let version = file.versions.get(block as usize).copied().unwrap_or(0);
-            if *content != pattern(id, block, version) {
-                return Err(CallError::WrongData { block });
-            }
-        }
-        Ok(Effect { bytes: len, blocks: count, again: false })
+        let count = blocks.end - blocks.start;
+        self.fetch(fs, id, blocks, direct)?;
+        Ok(Effect { bytes, blocks: count, again: false })
     }
 
     fn write(

@@ -9,6 +9,7 @@ mod filesystems;
 mod fill;
 mod fio_json;
 mod fio_record;
+mod read_ahead;
 mod run;
 mod source;
 mod stack;

@@ -1,6 +1,8 @@
 //! One workload on one stack: actors are asked for their next steps, the machine plays what they
 //! issue, and what happens is recorded.
 
+use std::ops::Range;
+
 use dovetail_host::Event;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Call, Step, ThreadId, Workload};
@@ -9,6 +11,7 @@ use tracing::info;
 use super::devirtualizer::{Devirtualizer, Held, Trigger};
 use super::files::Effect;
 use super::fio_record::Submission;
+use super::read_ahead::{BufferedRead, Readers};
 use super::system::System;
 use super::threads::{InFlight, ThreadState, Threads, kind_of};
 use super::{BenchError, Job};
@@ -24,6 +27,8 @@ pub(super) struct Session<'w> {
     pub(super) system: System,
     pub(super) threads: Threads<'w>,
     pub(super) devirtualizer: Option<Devirtualizer>,
+    /// Who reads ahead; `None` where nobody does.
+    readers: Option<Readers>,
     pub(super) recorder: Recorder,
     pub(super) scatter: Scatter,
     stop: &'w dyn Fn() -> bool,
@@ -40,6 +45,7 @@ impl<'w> Session<'w> {
         Self {
             recorder: Recorder::new(threads.all().count(), Rhythm::Calls),
             scatter: Scatter::new(job.seed),
+            readers: Readers::new(&job.stack.host),
             system,
             threads,
             devirtualizer: None,
@@ -130,6 +136,7 @@ impl<'w> Session<'w> {
             Lane::Call(slot) => self.call_ended(slot, at)?,
             Lane::Background(thread) => self.system.background_ended(thread),
             Lane::Batch => self.batch_played(at)?,
+            Lane::ReadAhead(slot) => self.readers.iter_mut().for_each(|all| all.end(slot)),
             _ => {}
         }
         Ok(())
@@ -263,16 +270,63 @@ impl<'w> Session<'w> {
         if let Some(devirtualizer) = self.devirtualizer.as_mut().filter(|_| asked < now) {
             devirtualizer.stalled(now.since(asked));
         }
+        let ahead = self.read_ahead(thread, now, &call)?;
         let effect = self.threads.perform(&mut self.system, now, thread, &call)?;
         let (slot, under_way) = self.threads.take_slot(thread);
         if kind_of(&call).is_some() && self.threads.workload.measured(thread, asked) {
             self.recorder.arrive(self.threads.busy());
         }
         let handed_over = self.system.start(now, Lane::Call(slot), effect.blocks);
+        ahead.map_or(Ok(()), |(read, later)| self.fetch_later(now, &read, later))?;
         let submission = Submission { handed_over, under_way };
         let Effect { bytes, again, .. } = effect;
         self.threads.put(slot, InFlight { thread, call, begin: asked, bytes, submission, again });
         Ok(handed_over)
+    }
+
+    /// Lets a call that is a buffered read wait for those of its pages that are on their way, and
+    /// read its window. Returns the windows that nobody waits for.
+    fn read_ahead(
+        &mut self,
+        thread: ThreadId,
+        now: SimTime,
+        call: &Call,
+    ) -> Result<Option<(BufferedRead, Vec<Range<u64>>)>, BenchError> {
+        let Some(readers) = &mut self.readers else { return Ok(None) };
+        let Some(read) = self.threads.buffered_read(thread, call) else { return Ok(None) };
+        let windows = readers.windows(&read, self.system.fs.as_ref());
+        windows.awaited.iter().for_each(|event| self.system.wait_for(*event));
+        for window in windows.now {
+            if !self.is_in_work(&read, &window) {
+                self.threads.fetch(&mut self.system, now, &read, window)?;
+            }
+        }
+        Ok(Some((read, windows.later)))
+    }
+
+    /// Reads windows ahead, each by a plan of its own.
+    fn fetch_later(
+        &mut self,
+        now: SimTime,
+        read: &BufferedRead,
+        windows: Vec<Range<u64>>,
+    ) -> Result<(), BenchError> {
+        for window in windows {
+            if self.is_in_work(read, &window) {
+                continue;
+            }
+            self.threads.fetch(&mut self.system, now, read, window.clone())?;
+            let Some(readers) = &mut self.readers else { return Ok(()) };
+            let (slot, event) = readers.begin(read.ino, window);
+            self.system.start_read_ahead(now, slot, event);
+        }
+        Ok(())
+    }
+
+    /// The devirtualizer has pages of a window in work: they are not read ahead.
+    fn is_in_work(&self, read: &BufferedRead, window: &Range<u64>) -> bool {
+        let in_work = self.devirtualizer.as_ref().map(Devirtualizer::in_work);
+        in_work.is_some_and(|in_work| in_work.has(read.ino, window))
     }
 
     fn call_ended(&mut self, slot: usize, at: SimTime) -> Result<(), BenchError> {

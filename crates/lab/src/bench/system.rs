@@ -1,5 +1,6 @@
 //! A stack at work: drive, host and file system, and the file system's background.
 
+use dovetail_block::{EventId, Scheduler, SchedulingHint};
 use dovetail_host::{HostCosts, Planner};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{BackgroundThread, Moment, Simulated};
@@ -48,6 +49,17 @@ impl System {
     pub(super) fn start_batch(&mut self, now: SimTime) {
         self.play(now, Lane::Batch);
         self.look_at_background(now);
+    }
+
+    /// Has the call that is being planned wait for an event.
+    pub(super) fn wait_for(&mut self, event: EventId) {
+        self.planner.hint(SchedulingHint::Await(event));
+    }
+
+    /// Starts the plan of pages that are read ahead, which tells their arrival.
+    pub(super) fn start_read_ahead(&mut self, now: SimTime, slot: usize, event: EventId) {
+        self.planner.hint(SchedulingHint::Signal(event));
+        self.play(now, Lane::ReadAhead(slot));
     }
 
     /// Plays what the file system has issued, from `at` on.

@@ -1,5 +1,7 @@
 //! The threads of a workload as actors: their calls, and what they wait for.
 
+use std::ops::Range;
+
 use dovetail_ftl::stats::CommandKind;
 use dovetail_time::SimTime;
 use dovetail_vfs::Moment;
@@ -8,6 +10,7 @@ use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 use super::BenchError;
 use super::files::{CallError, Effect, Files};
 use super::fio_record::{FioRecords, Submission};
+use super::read_ahead::BufferedRead;
 use super::system::System;
 use crate::record::Recorder;
 
@@ -105,18 +108,29 @@ impl<'w> Threads<'w> {
     ) -> Result<Effect, BenchError> {
         system.fs.set_now(Moment::at(now));
         let path = call.file().map_or("", |file| self.workload.path(file));
-        self.files.perform(system.fs.as_mut(), now, call, path).map_err(|error| match error {
-            CallError::Refused(source) => BenchError::Call {
-                at: now,
-                thread: thread.0,
-                call: name_of(call),
-                path: path.into(),
-                source,
-            },
-            CallError::WrongData { block } => {
-                BenchError::WrongData { at: now, path: path.into(), block }
-            }
-        })
+        let performed = self.files.perform(system.fs.as_mut(), now, call, path);
+        performed.map_err(|error| failed(error, now, (thread, name_of(call)), path))
+    }
+
+    /// The buffered read that a call of a thread is.
+    pub(super) fn buffered_read(&self, thread: ThreadId, call: &Call) -> Option<BufferedRead> {
+        let Call::Read { file, offset, len, direct: false } = *call else { return None };
+        let (ino, pages, file_pages) = self.files.part_of(file, (offset, len))?;
+        Some(BufferedRead { thread, file, ino, pages, file_pages })
+    }
+
+    /// Brings pages of a file into memory.
+    pub(super) fn fetch(
+        &mut self,
+        system: &mut System,
+        now: SimTime,
+        read: &BufferedRead,
+        pages: Range<u64>,
+    ) -> Result<(), BenchError> {
+        system.fs.set_now(Moment::at(now));
+        let fetched = self.files.fetch(system.fs.as_mut(), read.file, pages, false);
+        let path = self.workload.path(read.file);
+        fetched.map_err(|error| failed(error, now, (read.thread, "read"), path))
     }
 
     /// A slot for a call of a thread; returns it, and the thread's calls under way with this one.
@@ -171,6 +185,19 @@ pub(super) const fn kind_of(call: &Call) -> Option<CommandKind> {
         Call::Sync { .. } | Call::SyncAll => Some(CommandKind::Flush),
         Call::PunchHole { .. } => Some(CommandKind::Discard),
         _ => None,
+    }
+}
+
+fn failed(
+    error: CallError,
+    at: SimTime,
+    (thread, call): (ThreadId, &'static str),
+    path: &str,
+) -> BenchError {
+    let path = path.into();
+    match error {
+        CallError::Refused(source) => BenchError::Call { at, thread: thread.0, call, path, source },
+        CallError::WrongData { block } => BenchError::WrongData { at, path, block },
     }
 }
 
