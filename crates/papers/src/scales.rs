@@ -97,6 +97,14 @@ fn at_scales(scales: &[Ratio], each: &[Vec<Comparison>], last: &Comparison) -> A
     }
 }
 
+/// A figure that runs at a scale of its own has no others.
+fn check_scale(asked: Ratio, ran: f64) -> Result<(), BenchError> {
+    if (ran / asked.value() - 1.0).abs() < 1e-9 {
+        return Ok(());
+    }
+    Err(BenchError::Workload(format!("it has one scale, 1/{:.0}", 1.0 / ran)))
+}
+
 /// Numbers of scales that a figure can be run at.
 pub const SCALES: RangeInclusive<usize> = 2..=8;
 
@@ -119,7 +127,9 @@ impl Figure {
                 BenchError::Stopped => BenchError::Stopped,
                 error => BenchError::Workload(format!("at 1/{:.0}: {error}", 1.0 / scale.value())),
             };
-            each.push(self.run(&at).map_err(failed)?.comparisons);
+            let reproduction = self.run(&at).map_err(failed)?;
+            check_scale(*scale, reproduction.results.scale)?;
+            each.push(reproduction.comparisons);
         }
         let last = each.last().cloned().unwrap_or_default();
         Ok(last.iter().map(|last| at_scales(scales, &each, last)).collect())
@@ -181,6 +191,13 @@ mod tests {
         assert_eq!(scales.map(Ratio::value), [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0]);
         assert!(!rows.is_empty() && rows.iter().all(|row| row.ours.len() == 3), "{rows:#?}");
         assert!(rows.iter().any(|row| row.stays_from.is_some()), "{rows:#?}");
+    }
+
+    #[test]
+    fn a_figure_that_chooses_its_scale_is_refused() {
+        assert!(check_scale(Ratio::ONE, 1.0).is_ok());
+        let error = check_scale("1/64".parse().unwrap(), 1.0 / 32.0).unwrap_err();
+        assert_eq!(error.to_string(), "it has one scale, 1/32");
     }
 
     #[test]

@@ -49,6 +49,11 @@ fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "all".into() }
 }
 
+/// The judgements at the two largest scales differ.
+fn is_judged_otherwise(statement: &AtScales) -> bool {
+    matches!(statement.verdicts[..], [.., before, last] if before != last)
+}
+
 /// The last column: from which scale on a result stays, or by how much it moves.
 fn settled(statement: &AtScales) -> String {
     let limit = statement.tolerance.map(|most| format!(" of {}", percent(most)));
@@ -56,6 +61,9 @@ fn settled(statement: &AtScales) -> String {
     let change = change.map(|change| format!(" ({change})")).unwrap_or_default();
     match statement.stays_from {
         Some(scale) => format!("stays from{}{change}", at_scale(scale).replacen(" at", "", 1)),
+        None if statement.moves() && is_judged_otherwise(statement) => {
+            format!("MOVES: judged otherwise{change}")
+        }
         None if statement.moves() => format!("MOVES{change}"),
         None => format!("shown{change}"),
     }
@@ -91,6 +99,8 @@ fn shown(figure: &Figure, scales: &[Ratio], statements: &[AtScales]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_papers::Verdict;
+
     use super::*;
 
     fn statement(rule: &str, stays_from: Option<f64>) -> AtScales {
@@ -114,6 +124,9 @@ mod tests {
         );
         assert_eq!(settled(&statement("within 10 %", None)), "MOVES (5.0 % of 10.0 %)");
         assert_eq!(settled(&statement("", None)), "shown (5.0 %)");
+        let verdicts = vec![None, Some(Verdict::Agrees), Some(Verdict::Differs)];
+        let judged = AtScales { verdicts, ..statement("within 10 %", None) };
+        assert_eq!(settled(&judged), "MOVES: judged otherwise (5.0 % of 10.0 %)");
         let scales = ["1/64", "1/32", "1"].map(|scale| scale.parse().unwrap());
         let figure = Figure::find("rmipu-figure-3").unwrap();
         let text = shown(figure, &scales, &[statement("within 10 %", None), statement("", None)]);

@@ -43,6 +43,13 @@ pub(super) struct Windows {
     pub(super) later: Vec<Range<u64>>,
 }
 
+/// Windows of a read that nobody waits for.
+#[derive(Clone, Debug)]
+pub(super) struct Later {
+    pub(super) read: BufferedRead,
+    pub(super) windows: Vec<Range<u64>>,
+}
+
 /// The readers of a run.
 #[derive(Debug)]
 pub(super) struct Readers {

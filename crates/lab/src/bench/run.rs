@@ -11,7 +11,7 @@ use tracing::info;
 use super::devirtualizer::{Devirtualizer, Held, Trigger};
 use super::files::Effect;
 use super::fio_record::Submission;
-use super::read_ahead::{BufferedRead, Readers};
+use super::read_ahead::{BufferedRead, Later, Readers};
 use super::system::System;
 use super::threads::{InFlight, ThreadState, Threads, kind_of};
 use super::{BenchError, Job};
@@ -277,7 +277,7 @@ impl<'w> Session<'w> {
             self.recorder.arrive(self.threads.busy());
         }
         let handed_over = self.system.start(now, Lane::Call(slot), effect.blocks);
-        ahead.map_or(Ok(()), |(read, later)| self.fetch_later(now, &read, later))?;
+        ahead.map_or(Ok(()), |later| self.fetch_later(now, later))?;
         let submission = Submission { handed_over, under_way };
         let Effect { bytes, again, .. } = effect;
         self.threads.put(slot, InFlight { thread, call, begin: asked, bytes, submission, again });
@@ -291,7 +291,7 @@ impl<'w> Session<'w> {
         thread: ThreadId,
         now: SimTime,
         call: &Call,
-    ) -> Result<Option<(BufferedRead, Vec<Range<u64>>)>, BenchError> {
+    ) -> Result<Option<Later>, BenchError> {
         let Some(readers) = &mut self.readers else { return Ok(None) };
         let Some(read) = self.threads.buffered_read(thread, call) else { return Ok(None) };
         let windows = readers.windows(&read, self.system.fs.as_ref());
@@ -301,21 +301,20 @@ impl<'w> Session<'w> {
                 self.threads.fetch(&mut self.system, now, &read, window)?;
             }
         }
-        Ok(Some((read, windows.later)))
+        Ok(Some(Later { read, windows: windows.later }))
     }
 
     /// Reads windows ahead, each by a plan of its own.
     fn fetch_later(
         &mut self,
         now: SimTime,
-        read: &BufferedRead,
-        windows: Vec<Range<u64>>,
+        Later { read, windows }: Later,
     ) -> Result<(), BenchError> {
         for window in windows {
-            if self.is_in_work(read, &window) {
+            if self.is_in_work(&read, &window) {
                 continue;
             }
-            self.threads.fetch(&mut self.system, now, read, window.clone())?;
+            self.threads.fetch(&mut self.system, now, &read, window.clone())?;
             let Some(readers) = &mut self.readers else { return Ok(()) };
             let (slot, event) = readers.begin(read.ino, window);
             self.system.start_read_ahead(now, slot, event);
