@@ -37,10 +37,17 @@ const ROWS: &[Row<RunResult>] = &[
     row("Cleaning", |run| Some(run.drive.gc.clone())),
     row("Write streams", |run| Some(run.drive.streams.to_string())),
     row("Write buffer", |run| Some(bytes(run.drive.buffer_bytes))),
+    row("At their floors", floors),
     row("Preconditioning", |run| run.precondition.as_ref().map(precondition)),
     row("Endurance", |run| Some(format!("{} erases", count(run.wear.endurance.into())))),
     row("Bad blocks at the end", |run| Some(count(run.wear.bad_blocks.into()))),
 ];
+
+/// Figures that the scale has put at their floors.
+fn floors(run: &RunResult) -> Option<String> {
+    let floors: Vec<String> = run.floors.iter().map(ToString::to_string).collect();
+    (!floors.is_empty()).then(|| floors.join("; "))
+}
 
 fn of_trace(run: &RunResult, text: fn(&TraceResult) -> String) -> Option<String> {
     run.trace.as_ref().map(text)
@@ -98,6 +105,8 @@ pub(crate) fn table(runs: &[RunResult]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_lab::results::FloorResult;
+
     use super::*;
 
     #[test]
@@ -106,6 +115,14 @@ mod tests {
         assert_eq!(changes(&trace), "none");
         trace.reordered = 1200;
         assert_eq!(changes(&trace), "1,200 put in order");
+    }
+
+    #[test]
+    fn figures_at_their_floors_are_named() {
+        let floor = FloorResult { what: "flash.pages_per_block".into(), ..FloorResult::default() };
+        let floored = RunResult { floors: vec![floor], ..RunResult::default() };
+        assert!(!table(&[RunResult::default()]).contains("floor"));
+        assert!(table(&[floored]).contains("flash.pages_per_block is at its floor"));
     }
 
     #[test]
