@@ -19,6 +19,7 @@ mod mkfs;
 mod mount;
 mod mounted;
 mod referee;
+mod scales;
 
 // of which file system `manifest` tells: of the one whose types stand beside it
 use dovetail_f2fs::format::{FileType, Inode};
