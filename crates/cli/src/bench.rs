@@ -227,6 +227,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         seed: arguments.seed,
         repetitions: arguments.repeat,
         stop: &stop,
+        precondition: arguments.precondition,
         final_sync: arguments.final_sync,
         progress: &|_, _| {},
     };

@@ -67,6 +67,7 @@ fn whole(stack: &Stack, scale: Ratio) {
         seed: 1,
         repetitions: 1,
         stop: &stop,
+        precondition: false,
         final_sync: false,
         progress: &|_, _| {},
     };

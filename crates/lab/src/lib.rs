@@ -5,6 +5,7 @@ pub mod bench;
 mod lane;
 mod map_cache;
 mod parallel;
+mod precondition;
 mod progress;
 mod record;
 pub mod replay;

@@ -33,6 +33,7 @@ fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool)
         seed: 11,
         repetitions: 2,
         stop,
+        precondition: false,
         final_sync: true,
         progress: &|_, _| {},
     }

@@ -26,6 +26,7 @@ fn bench(fill: Option<Fill>) -> RunResult {
         seed: 7,
         repetitions: 1,
         stop: &AtomicBool::new(false),
+        precondition: false,
         final_sync: false,
         progress: &|_, _| {},
     };

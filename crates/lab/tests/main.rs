@@ -11,6 +11,7 @@ mod cut;
 mod docs;
 mod fio_json;
 mod iplfs_crash;
+mod raw;
 mod read_ahead;
 mod remap_crash;
 mod replay;

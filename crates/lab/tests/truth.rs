@@ -83,6 +83,7 @@ fn run(job: &str, stack: &Stack, fill: Option<Fill>) -> RunResult {
         seed: 1,
         repetitions: 1,
         stop: &stop,
+        precondition: false,
         final_sync: true,
         progress: &|_, _| {},
     };

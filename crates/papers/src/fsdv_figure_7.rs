@@ -193,6 +193,7 @@ fn watch(
         scale: setting.scale,
         seed: setting.seed,
         stop: &|| setting.go_on().is_err(),
+        precondition: false,
         final_sync: false,
         progress: &|_| {},
     };

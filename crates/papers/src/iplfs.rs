@@ -71,6 +71,7 @@ pub(crate) fn watched(
         scale: setting.scale,
         seed: setting.seed,
         stop: &|| setting.stop.load(Ordering::Relaxed),
+        precondition: false,
         final_sync: false,
         progress: &|_| {},
     };

@@ -230,6 +230,7 @@ impl Setting<'_> {
             seed: self.seed,
             repetitions: 1,
             stop: self.stop,
+            precondition: false,
             final_sync: plan.final_sync,
             progress: &|_, _| {},
         };

@@ -27,6 +27,8 @@ pub struct Experiment<'a> {
     /// Set from outside to end all runs early; what was measured until then is kept, what was not
     /// begun is left out.
     pub stop: &'a AtomicBool,
+    /// Fills and ages the drive first, before the volume is made.
+    pub precondition: bool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
     /// Hears from time to time how far a run has come, by its number.
@@ -81,7 +83,7 @@ impl Experiment<'_> {
         part: &Part<'_>,
         progress: &dyn Fn(Progress),
     ) -> Result<RunResult, BenchError> {
-        let workload = self.source.start(self.scale, part.seed)?;
+        let workload = self.source.start_on(part.stack, self.scale, part.seed)?;
         let mut workload = match &self.fill {
             Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
             None => workload,
@@ -92,6 +94,7 @@ impl Experiment<'_> {
             scale: self.scale,
             seed: part.seed,
             stop: &|| self.stop.load(Ordering::Relaxed),
+            precondition: self.precondition,
             final_sync: self.final_sync,
             progress,
         };

@@ -51,6 +51,9 @@ pub struct Files {
     nameless: Vec<(FileId, Ino, u64)>,
     directories: HashMap<String, Ino>,
     contents: Vec<Content>,
+    /// Bytes of a raw drive, which is the one file and is there from the start; 0 with a file
+    /// system.
+    drive_bytes: u64,
     /// Writes so far: no content comes twice, whatever becomes of a file's number.
     writes: u32,
 }
@@ -87,6 +90,12 @@ fn caller(now: SimTime) -> Caller {
 }
 
 impl Files {
+    /// The one file that is a raw drive of so many bytes, of which nothing was written yet; 0 for
+    /// files of a file system.
+    pub(super) fn on_drive_of(drive_bytes: u64) -> Self {
+        Self { drive_bytes, ..Self::default() }
+    }
+
     /// Carries out a call at `now`. `path` is that of the call's file.
     ///
     /// # Errors
@@ -242,7 +251,8 @@ impl Files {
         if self.table.len() <= index {
             self.table.resize_with(index + 1, || None);
         }
-        self.table[index] = Some(File { ino, size: 0, open: 0, versions: Vec::new() });
+        let (size, versions) = (self.drive_bytes, Vec::new());
+        self.table[index] = Some(File { ino, size, open: 0, versions });
         Ok(ino)
     }
 

@@ -6,15 +6,22 @@ use dovetail_image::{InStacks, Setup, SetupError, in_stacks};
 use dovetail_time::{AtFloor, Ratio};
 use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
 
+use super::raw::{NONE, RawDrive};
 use super::{BenchError, Stack};
 
 fn found(stack: &Stack) -> Result<&'static InStacks, BenchError> {
+    if stack.is_raw() {
+        return Err(BenchError::StackFile {
+            file: stack.name.clone(),
+            reason: "it is a raw drive, and this needs a file system".into(),
+        });
+    }
     let found = in_stacks().find(|(name, _)| *name == stack.filesystem);
     let names = || in_stacks().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
     found.map(|(_, found)| found).ok_or_else(|| BenchError::StackFile {
         file: stack.name.clone(),
         reason: format!(
-            "there is no file system \"{}\" (there are: {})",
+            "there is no file system \"{}\" (there are: {}, and {NONE} for a raw drive)",
             stack.filesystem,
             names()
         ),
@@ -49,12 +56,15 @@ pub(super) fn floors(stack: &Stack, scale: Ratio) -> Vec<AtFloor> {
     found(stack).map(|found| (found.floors)(scale)).unwrap_or_default()
 }
 
-/// A new, mounted volume of a stack.
+/// A new, mounted volume of a stack, or its drive as it is.
 pub(super) fn build(
     stack: &Stack,
     planner: Planner,
     scale: Ratio,
 ) -> Result<Box<dyn Simulated>, BenchError> {
+    if stack.is_raw() {
+        return Ok(Box::new(RawDrive::new(planner)));
+    }
     (found(stack)?.build)(&setup(stack, scale), planner).map_err(failed(stack))
 }
 

@@ -60,11 +60,16 @@ impl Fill {
         scale: Ratio,
         seed: u64,
     ) -> Result<Box<dyn Workload>, BenchError> {
+        if stack.is_raw() {
+            return Err(BenchError::Workload(format!(
+                "stack {}: a raw drive has no files to fill it with: give --precondition",
+                stack.name
+            )));
+        }
         let bytes = match self.amount {
             FillAmount::Bytes(bytes) => (bytes as f64 * scale.value()) as u64,
             FillAmount::Share(share) => {
-                let blocks = stack.drive_config(scale, seed)?.user_blocks;
-                (stack.partition_blocks(blocks, scale)? as f64 * 4096.0 * share) as u64
+                (stack.partition_bytes(scale, seed)? as f64 * share) as u64
             }
         };
         let set = match self.with {

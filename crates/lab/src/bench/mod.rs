@@ -9,6 +9,7 @@ mod filesystems;
 mod fill;
 mod fio_json;
 mod fio_record;
+mod raw;
 mod read_ahead;
 mod run;
 mod source;
@@ -22,17 +23,20 @@ use std::fmt::Display;
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_ftl::Drive;
-use dovetail_host::{HostError, Planner};
+use dovetail_host::{CheckedDevice, HostError, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, ThreadId, Workload};
 use tracing::{info, info_span};
 
 use crate::lane::Machine;
+use crate::precondition::{NotPrepared, precondition};
 use crate::progress::Progress;
 pub use crate::record::Watcher;
 use crate::record::summarize;
-use crate::results::{FloorResult, FragmentationResult, RequestsResult, RunResult, StackResult};
+use crate::results::{
+    FloorResult, FragmentationResult, PreconditionResult, RequestsResult, RunResult, StackResult,
+};
 use devirtualizer::Devirtualizer;
 pub use devirtualizer::Schedule;
 pub use experiment::Experiment;
@@ -152,6 +156,15 @@ pub enum BenchError {
     Host(#[from] HostError),
 }
 
+impl From<NotPrepared> for BenchError {
+    fn from(error: NotPrepared) -> Self {
+        match error {
+            NotPrepared::Stopped => Self::Stopped,
+            NotPrepared::Host(error) => Self::Host(error),
+        }
+    }
+}
+
 /// One workload on one stack.
 pub struct Job<'a> {
     /// Label that tells the run from the others.
@@ -164,10 +177,28 @@ pub struct Job<'a> {
     pub seed: u64,
     /// Ends the run early when it says so; what was measured until then is kept.
     pub stop: &'a dyn Fn() -> bool,
+    /// Fills the drive first, in order and then at random until it is steady, before the volume is
+    /// made.
+    pub precondition: bool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
     /// Hears from time to time how far the run has come.
     pub progress: &'a dyn Fn(Progress),
+}
+
+/// The drive of a stack, prepared if the job says so.
+fn drive(
+    job: &Job<'_>,
+) -> Result<(CheckedDevice<Drive>, Option<PreconditionResult>), BenchError> {
+    let failed =
+        |error: &dyn Display| BenchError::Drive(format!("stack {}: {error}", job.stack.name));
+    let drive = Drive::new(job.stack.drive_config(job.scale, job.seed)?);
+    let mut drive = CheckedDevice::new(drive.map_err(|error| failed(&error))?);
+    if !job.precondition {
+        return Ok((drive, None));
+    }
+    let done = precondition(&mut drive, job.seed, job.stop, &mut |told| (job.progress)(told))?;
+    Ok((drive, Some(done)))
 }
 
 /// A new stack with the workload's files on it, at rest.
@@ -177,13 +208,12 @@ fn set_up<'a>(
     watcher: Option<Watcher>,
 ) -> Result<Session<'a>, BenchError> {
     let stack = job.stack;
-    let drive = Drive::new(stack.drive_config(job.scale, job.seed)?);
-    let drive =
-        drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
-    let info = drive.info();
+    let (drive, prepared) = drive(job)?;
+    let info = drive.device().info();
+    let start = if prepared.is_some() { drive.device().idle_from() } else { SimTime::ZERO };
     let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
     let planner = Planner::new(partition, stack.host.max_request_blocks());
-    let mut machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
+    let mut machine = Machine::over(drive, stack.host, start, planner.events());
     if stack.devirtualize.is_some() {
         planner.connect(&machine);
     }
@@ -198,6 +228,7 @@ fn set_up<'a>(
     };
     let system = System::new(machine, planner, fs, stack.host);
     let mut run = Session::new(system, job, workload);
+    run.prepared = prepared;
     run.scatter.watcher = watcher;
     if let Some(schedule) = &stack.devirtualize {
         run.devirtualizer =
@@ -266,7 +297,8 @@ pub fn run_watched(
 
 /// The results of a run that has ended.
 fn results(job: &Job<'_>, run: &mut Session<'_>, jobs: &[String]) -> RunResult {
-    let fragmentation = fragmentation(run);
+    let is_raw = job.stack.is_raw();
+    let fragmentation = (!is_raw).then(|| fragmentation(run));
     let recorder = &run.recorder;
     let elapsed = recorder.last().at.since(recorder.first.at);
     let all = summarize(recorder, &run.system.machine.device(), (elapsed, run.system.cpu), jobs);
@@ -280,12 +312,13 @@ fn results(job: &Job<'_>, run: &mut Session<'_>, jobs: &[String]) -> RunResult {
             filesystem: job.stack.filesystem.clone(),
             mount: job.stack.mount.clone(),
             partition_bytes: run.system.planner.info().capacity() * BLOCK_SIZE,
-            memory_bytes: job.stack.memory_bytes(job.scale),
+            memory_bytes: if is_raw { 0 } else { job.stack.memory_bytes(job.scale) },
             host: job.stack.host,
         },
         seed: job.seed,
         requests: RequestsResult { repeats: Some(run.scatter.repeats()), ..all.requests },
-        fragmentation: Some(fragmentation),
+        precondition: run.prepared.clone(),
+        fragmentation,
         occupancy: run.system.fs.occupancy(OCCUPANCY_CELLS),
         devirtualize: run.devirtualizer.as_ref().map(|actor| actor.result(recorder.first.at)),
         scatter: run.scatter.finish(),

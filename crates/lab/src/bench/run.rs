@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 
+use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_host::Event;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Call, Step, ThreadId, Workload};
 use tracing::info;
 
 use super::devirtualizer::{Devirtualizer, Held, Trigger};
-use super::files::Effect;
+use super::files::{Effect, Files};
 use super::fio_record::Submission;
 use super::read_ahead::{BufferedRead, Later, Readers};
 use super::system::System;
@@ -18,6 +19,7 @@ use super::{BenchError, Job};
 use crate::lane::{Alarm, Lane};
 use crate::progress::{Progress, Stage};
 use crate::record::{Recorder, Rhythm, Scatter};
+use crate::results::PreconditionResult;
 
 /// Calls between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 12;
@@ -29,6 +31,8 @@ pub(super) struct Session<'w> {
     pub(super) devirtualizer: Option<Devirtualizer>,
     /// Who reads ahead; `None` where nobody does.
     readers: Option<Readers>,
+    /// The preparation of the drive.
+    pub(super) prepared: Option<PreconditionResult>,
     pub(super) recorder: Recorder,
     pub(super) scatter: Scatter,
     stop: &'w dyn Fn() -> bool,
@@ -41,7 +45,9 @@ pub(super) struct Session<'w> {
 
 impl<'w> Session<'w> {
     pub(super) fn new(system: System, job: &Job<'w>, workload: &'w mut dyn Workload) -> Self {
-        let threads = Threads::new(workload);
+        let drive_bytes = system.planner.info().capacity() * BLOCK_SIZE;
+        let files = Files::on_drive_of(if job.stack.is_raw() { drive_bytes } else { 0 });
+        let threads = Threads::new(workload, files);
         Self {
             recorder: Recorder::new(threads.all().count(), Rhythm::Calls),
             scatter: Scatter::new(job.seed),
@@ -49,6 +55,7 @@ impl<'w> Session<'w> {
             system,
             threads,
             devirtualizer: None,
+            prepared: None,
             stop: job.stop,
             progress: job.progress,
             ended: 0,

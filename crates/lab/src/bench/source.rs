@@ -8,7 +8,7 @@ use dovetail_workload::file_trace::{FileTrace, FileTraceOptions, FileTraceWorklo
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 
-use super::BenchError;
+use super::{BenchError, Stack};
 
 /// A workload that can be started anew for each run.
 #[derive(Clone, Debug)]
@@ -59,7 +59,33 @@ impl Source {
         }
     }
 
-    /// The workload at a scale.
+    /// The workload at a scale on a stack: on its files, or on its drive if it has no file system.
+    ///
+    /// # Errors
+    /// [`BenchError::Workload`]; a workload that needs files on a stack that has none.
+    pub fn start_on(
+        &self,
+        stack: &Stack,
+        scale: Ratio,
+        seed: u64,
+    ) -> Result<Box<dyn Workload>, BenchError> {
+        if !stack.is_raw() {
+            return self.start(scale, seed);
+        }
+        let Self::Fio(file) = self else {
+            return Err(BenchError::Workload(format!(
+                "stack {}: {} works on files, and a raw drive has none: give a fio job with \
+                 filename=/dev/nvme0n1, or a stack with a file system",
+                stack.name,
+                self.name()
+            )));
+        };
+        let bytes = stack.partition_bytes(scale, seed)?;
+        let workload = FioWorkload::on_drive(scaled_jobs(file, scale), seed, bytes);
+        Ok(Box::new(workload.map_err(|error| BenchError::Workload(error.to_string()))?))
+    }
+
+    /// The workload at a scale, on files.
     ///
     /// # Errors
     /// [`BenchError::Workload`].
@@ -67,9 +93,8 @@ impl Source {
         let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
         match self {
             Self::Fio(file) => {
-                let file =
-                    if scale.value() < 1.0 { file.scaled(scale.value()) } else { (**file).clone() };
-                Ok(Box::new(FioWorkload::new(file, seed).map_err(|error| failed(&error))?))
+                let workload = FioWorkload::new(scaled_jobs(file, scale), seed);
+                Ok(Box::new(workload.map_err(|error| failed(&error))?))
             }
             Self::Personality(personality) => {
                 let scaled = scaled_personality(personality, scale)?;
@@ -85,6 +110,10 @@ impl Source {
             }
         }
     }
+}
+
+fn scaled_jobs(file: &JobFile, scale: Ratio) -> JobFile {
+    if scale.value() < 1.0 { file.scaled(scale.value()) } else { file.clone() }
 }
 
 /// With fewer files: their sizes stay.

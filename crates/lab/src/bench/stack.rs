@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::{DriveConfig, Overrides, Profile, ProfileError};
 use dovetail_host::HostCosts;
 use dovetail_time::{Ratio, parse_bytes};
 use serde::{Deserialize, Serialize};
 
+use super::raw::NONE;
 use super::{BenchError, Schedule};
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 11] = [
+const BUILT_IN: [(&str, &str); 12] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
     ("f2fs-gc-remap", include_str!("../../../../stacks/f2fs-gc-remap.toml")),
@@ -23,6 +25,7 @@ const BUILT_IN: [(&str, &str); 11] = [
     ("ext3", include_str!("../../../../stacks/ext3.toml")),
     ("fsdv-ext4", include_str!("../../../../stacks/fsdv-ext4.toml")),
     ("fsdv-ext3", include_str!("../../../../stacks/fsdv-ext3.toml")),
+    ("raw", include_str!("../../../../stacks/raw.toml")),
 ];
 
 /// A stack as it stands in its file.
@@ -33,7 +36,7 @@ pub struct Stack {
     pub name: String,
     /// Description in one sentence.
     pub about: String,
-    /// The file system's name.
+    /// The file system's name; `none` for the raw drive.
     pub filesystem: String,
     /// Mount options, as mount(8) takes them after `-o`.
     #[serde(default)]
@@ -120,6 +123,7 @@ impl Stack {
         if let Some(schedule) = &stack.devirtualize {
             schedule.check().map_err(|what| failed(format!("[devirtualize] {what}")))?;
         }
+        stack.check_raw().map_err(failed)?;
         if stack.host.queue_depth == 0 {
             return Err(failed(
                 "host.queue_depth: a drive that takes no requests does nothing; give 1 or more"
@@ -127,6 +131,28 @@ impl Stack {
             ));
         }
         Ok(stack)
+    }
+
+    /// It is a drive without a file system.
+    pub fn is_raw(&self) -> bool {
+        self.filesystem == NONE
+    }
+
+    /// A raw drive has none of what belongs to a file system.
+    fn check_raw(&self) -> Result<(), String> {
+        let settings = [
+            ("mount", !self.mount.is_empty()),
+            ("[mkfs]", !self.mkfs.is_empty()),
+            ("[sysfs]", !self.sysfs.is_empty()),
+            ("[devirtualize]", self.devirtualize.is_some()),
+        ];
+        match settings.into_iter().find(|(_, is_there)| self.is_raw() && *is_there) {
+            Some((key, _)) => Err(format!(
+                "{key} is of a file system, and filesystem = \"{NONE}\" is a drive without one: \
+                 leave it out"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The stack with its drive's map paged on demand, or in memory as a whole if `policy` is
@@ -169,6 +195,15 @@ impl Stack {
             reason: format!("[drive-figures]: {error}"),
         })?;
         profile.resolve(&overrides).map_err(failed)
+    }
+
+    /// Bytes of the partition at a scale.
+    ///
+    /// # Errors
+    /// As [`Self::drive_config`] and [`Self::partition_blocks`].
+    pub fn partition_bytes(&self, scale: Ratio, seed: u64) -> Result<u64, BenchError> {
+        let blocks = self.drive_config(scale, seed)?.user_blocks;
+        Ok(self.partition_blocks(blocks, scale)? * BLOCK_SIZE)
     }
 
     /// Blocks of the partition on a drive of so many.

@@ -21,6 +21,7 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
         scale: Ratio::ONE,
         seed: 1,
         stop: &|| false,
+        precondition: false,
         final_sync: false,
         progress: &|_| {},
     };
@@ -91,6 +92,7 @@ fn ext_reads_back_what_was_written_on_a_small_volume() {
             scale,
             seed: 1,
             stop: &|| false,
+            precondition: false,
             final_sync: false,
             progress: &|_| {},
         };
@@ -126,6 +128,7 @@ fn job_on(stack: &Stack) -> Job<'_> {
         scale: Ratio::ONE,
         seed: 1,
         stop: &|| false,
+        precondition: false,
         final_sync: true,
         progress: &|_| {},
     }

@@ -52,12 +52,12 @@ pub(super) struct Threads<'w> {
 }
 
 impl<'w> Threads<'w> {
-    pub(super) fn new(workload: &'w mut dyn Workload) -> Self {
+    pub(super) fn new(workload: &'w mut dyn Workload, files: Files) -> Self {
         let threads = workload.threads() as usize;
         Self {
             fio: FioRecords::of(&*workload),
             workload,
-            files: Files::default(),
+            files,
             states: vec![ThreadState::Ready; threads],
             calls: Vec::new(),
             free: Vec::new(),

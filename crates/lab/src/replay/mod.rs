@@ -1,7 +1,6 @@
 //! Replaying a trace on a drive.
 
 mod pending;
-mod precondition;
 mod run;
 mod trace_actor;
 
@@ -11,6 +10,8 @@ use dovetail_ftl::{ConfigError, DriveConfig};
 use dovetail_host::{HostCosts, HostError};
 use dovetail_time::{SimSpan, format_bytes};
 use dovetail_workload::trace::{TraceError, TraceOptions};
+
+use crate::precondition::NotPrepared;
 
 pub use run::{replay, replay_until};
 
@@ -114,4 +115,13 @@ pub enum ReplayError {
     /// The interval is so short that the time series would not fit.
     #[error("an interval of {0} gives more than {max} points: choose a longer one", max = trace_actor::MAX_FIXED_POINTS)]
     IntervalTooShort(SimSpan),
+}
+
+impl From<NotPrepared> for ReplayError {
+    fn from(error: NotPrepared) -> Self {
+        match error {
+            NotPrepared::Stopped => Self::Stopped,
+            NotPrepared::Host(error) => Self::Host(error),
+        }
+    }
 }

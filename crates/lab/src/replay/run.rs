@@ -5,11 +5,11 @@ use dovetail_host::CheckedDevice;
 use dovetail_workload::trace::TraceReader;
 use tracing::{info, info_span};
 
-use super::precondition::precondition;
 use super::trace_actor::TraceActor;
 use super::{ReplayError, ReplayJob};
+use crate::precondition::precondition;
 use crate::progress::{Progress, Stage};
-use crate::results::{PreconditionResult, RunResult, TraceResult};
+use crate::results::{RunResult, TraceResult};
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
@@ -40,7 +40,7 @@ pub fn replay_until(
         .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
     let mut drive = CheckedDevice::new(drive);
     let prepared = match job.precondition {
-        true => Some(age(job, &mut drive, stop, progress)?),
+        true => Some(precondition(&mut drive, job.drive.seed, stop, progress)?),
         false => None,
     };
     info!("replaying");
@@ -74,17 +74,4 @@ pub fn replay_until(
         ..requests
     };
     Ok(RunResult { trace: Some(trace), precondition: prepared, ..result })
-}
-
-/// Preconditions the drive, which the log has.
-fn age(
-    job: &ReplayJob,
-    drive: &mut CheckedDevice<Drive>,
-    stop: &dyn Fn() -> bool,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<PreconditionResult, ReplayError> {
-    info!("preconditioning the drive");
-    let done = precondition(drive, job.drive.seed, stop, progress)?;
-    info!(waf = done.waf, steady = done.steady, "preconditioned");
-    Ok(done)
 }

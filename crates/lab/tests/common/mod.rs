@@ -17,6 +17,7 @@ pub(crate) fn bench_run(stack: &str, label: &str) -> RunResult {
         scale,
         seed: 1,
         stop: &|| false,
+        precondition: false,
         final_sync: false,
         progress: &|_| {},
     };

@@ -11,6 +11,7 @@ mod block_size;
 mod check;
 mod cursor;
 mod distribution;
+mod drive;
 mod error;
 mod ini;
 mod job_file;

@@ -30,6 +30,8 @@ pub(super) struct Plan {
     pub threads: Vec<ThreadPlan>,
     pub files: Files,
     pub layout: Vec<Task>,
+    /// Bytes of the drive that all jobs are on; `None` with a file system.
+    drive: Option<u64>,
 }
 
 /// One thread.
@@ -84,8 +86,9 @@ impl Files {
 }
 
 impl Plan {
-    pub(super) fn new(jobs: &JobFile, rng: &Rng) -> Result<Self, FioError> {
-        let mut plan = Self::default();
+    /// `drive` is the size of the drive that all jobs are on; `None` with a file system.
+    pub(super) fn new(jobs: &JobFile, rng: &Rng, drive: Option<u64>) -> Result<Self, FioError> {
+        let mut plan = Self { drive, ..Self::default() };
         let mut sizes = rng.fork(SIZES);
         let (mut group, mut phase) = (0, 0);
         for (index, job) in jobs.jobs.iter().enumerate() {
@@ -134,7 +137,15 @@ impl Plan {
         if self.files.paths.len() + names.len() > FILES_MAX {
             return Err(format!("has the file that is one too many: {FILES_MAX} are the most"));
         }
-        names.iter().map(|name| path(folder, name).map(|path| self.files.intern(path))).collect()
+        let drive = self.drive;
+        let mut intern = |path| {
+            let file = self.files.intern(path);
+            if drive.is_some() {
+                self.files.sizes[file.0 as usize] = drive;
+            }
+            file
+        };
+        names.iter().map(|name| path(folder, name).map(&mut intern)).collect()
     }
 
     /// As fio 3.33: the size divided by the number of files, whole blocks or not.
@@ -170,6 +181,12 @@ impl Plan {
             }
             (None, None) => known.saturating_sub(start),
         };
+        if let Some(drive) = self.drive.filter(|drive| start.saturating_add(len) > *drive) {
+            return Err(format!(
+                "ends at byte {} of a drive of {drive}; make size or offset smaller",
+                start.saturating_add(len)
+            ));
+        }
         check_region(settings, start, len)?;
         Ok(Region { file, start, len })
     }

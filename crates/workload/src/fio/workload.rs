@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use dovetail_time::{Rng, SimTime};
 
+use super::drive::on_drive;
 use super::error::FioError;
 use super::job_file::{Job, JobFile};
 use super::layout::Task;
@@ -80,8 +81,21 @@ impl FioWorkload {
     /// # Errors
     /// A job whose files have no size, are smaller than a block, or are too many.
     pub fn new(jobs: JobFile, seed: u64) -> Result<Self, FioError> {
+        Self::planned(jobs, seed, None)
+    }
+
+    /// The same on a drive of so many bytes without a file system: `filename=/dev/...` is the
+    /// drive, whatever its name, and nothing is laid out.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; also a job that is not on the drive, goes beyond its end, or is buffered.
+    pub fn on_drive(jobs: JobFile, seed: u64, bytes: u64) -> Result<Self, FioError> {
+        Self::planned(on_drive(jobs)?, seed, Some(bytes))
+    }
+
+    fn planned(jobs: JobFile, seed: u64, drive: Option<u64>) -> Result<Self, FioError> {
         let root = Rng::new(seed);
-        let plan = Plan::new(&jobs, &root)?;
+        let plan = Plan::new(&jobs, &root, drive)?;
         let users = Users::new(plan.files.sizes.len(), plan.threads.iter());
         let mut running =
             vec![0; plan.threads.last().map_or(0, |thread| thread.phase as usize) + 1];

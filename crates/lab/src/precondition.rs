@@ -2,12 +2,12 @@
 //! amplification is steady, as the SNIA's Solid State Storage Performance Test Specification asks
 //! for before measuring.
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, Hints, Lba};
+use dovetail_block::{BLOCK_SIZE, BlockDevice, BlockRange, Hints, Lba};
 use dovetail_ftl::Drive;
-use dovetail_host::CheckedDevice;
+use dovetail_host::{CheckedDevice, HostError};
 use dovetail_time::{Rng, SimTime};
+use tracing::info;
 
-use super::ReplayError;
 use crate::progress::{Progress, Stage};
 use crate::results::PreconditionResult;
 
@@ -25,6 +25,21 @@ const STEADY_WITHIN: f64 = 0.01;
 /// them, either.
 const MAX_WINDOWS: u64 = 24;
 
+/// Reason why a drive was not prepared.
+#[derive(Debug)]
+pub(crate) enum NotPrepared {
+    /// It was ended from outside.
+    Stopped,
+    /// The drive failed.
+    Host(HostError),
+}
+
+impl From<HostError> for NotPrepared {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
 /// A closed loop of writes whose completions are taken in the order of issue.
 struct Loop<'a> {
     drive: &'a mut CheckedDevice<Drive>,
@@ -35,7 +50,7 @@ struct Loop<'a> {
 }
 
 impl Loop<'_> {
-    fn write(&mut self, lba: u64, blocks: u64) -> Result<(), ReplayError> {
+    fn write(&mut self, lba: u64, blocks: u64) -> Result<(), NotPrepared> {
         let range = BlockRange::new(Lba(lba), blocks);
         self.now = self.now.max(self.completions[self.next]);
         self.completions[self.next] = self.drive.write(self.now, range, Hints::default(), false)?;
@@ -45,14 +60,27 @@ impl Loop<'_> {
     }
 }
 
-/// Fills and ages the drive.
-pub(super) fn precondition(
+/// Fills and ages the drive, and says so in the log.
+pub(crate) fn precondition(
     drive: &mut CheckedDevice<Drive>,
     seed: u64,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),
-) -> Result<PreconditionResult, ReplayError> {
-    let blocks = drive.blocks();
+) -> Result<PreconditionResult, NotPrepared> {
+    info!("preconditioning the drive");
+    let done = fill_and_age(drive, seed, stop, progress)?;
+    info!(waf = done.waf, steady = done.steady, "preconditioned");
+    Ok(done)
+}
+
+fn fill_and_age(
+    drive: &mut CheckedDevice<Drive>,
+    seed: u64,
+    stop: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PreconditionResult, NotPrepared> {
+    // of a thin drive as much as it holds, not its addresses
+    let blocks = drive.device().info().capacity();
     let parts = drive.device().geometry().subpages_per_page();
     let mut writer = Loop {
         drive,
@@ -69,7 +97,7 @@ pub(super) fn precondition(
     };
     for start in (0..blocks).step_by(SEQUENTIAL_BLOCKS as usize) {
         if stop() {
-            return Err(ReplayError::Stopped);
+            return Err(NotPrepared::Stopped);
         }
         writer.write(start, SEQUENTIAL_BLOCKS.min(blocks - start))?;
         if start % (1 << 16) == 0 {
@@ -80,10 +108,10 @@ pub(super) fn precondition(
     let window = (blocks / WINDOWS_PER_DRIVE).max(1);
     let spare = (writer.drive.device().geometry().raw_bytes() / BLOCK_SIZE).saturating_sub(blocks);
     let mut random: u64 = 0;
-    let mut write_at_random = |writer: &mut Loop<'_>, count: u64| -> Result<(), ReplayError> {
+    let mut write_at_random = |writer: &mut Loop<'_>, count: u64| -> Result<(), NotPrepared> {
         for _ in 0..count {
             if stop() {
-                return Err(ReplayError::Stopped);
+                return Err(NotPrepared::Stopped);
             }
             writer.write(rng.below(blocks), 1)?;
             random += 1;

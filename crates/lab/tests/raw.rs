@@ -1,0 +1,171 @@
+//! fio jobs on a raw drive: latencies that can be worked out by hand from the drive's profile, and
+//! what a raw drive does not do.
+
+use std::sync::atomic::AtomicBool;
+
+use dovetail_lab::bench::{Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use dovetail_lab::results::{JobResult, RunResult};
+use dovetail_time::Ratio;
+use dovetail_workload::personality::Personality;
+
+/// 64 MiB of a drive that is as fast as `femu-32g`, with some lines more.
+fn stack(more: &str) -> Stack {
+    let text = format!(
+        "name = \"raw\"\nabout = \"\"\nfilesystem = \"none\"\ndrive = \"femu-32g\"\npartition = \"64MiB\"\n{more}"
+    );
+    Stack::parse(&text, "raw.toml").unwrap()
+}
+
+/// Costs nothing, so that what is left is the drive's.
+const NO_HOST: &str = "[host]\nsyscall_ns = 0\nblock_ns = 0\nrequest_ns = 0\nwake_ns = 0\n";
+
+fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool) -> Experiment<'a> {
+    Experiment {
+        source,
+        fill: None,
+        stacks,
+        scale: Ratio::ONE,
+        seed: 1,
+        repetitions: 1,
+        stop,
+        precondition: false,
+        final_sync: false,
+        progress: &|_, _| {},
+    }
+}
+
+fn source(job: &str) -> Source {
+    let global = "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\n";
+    Source::fio(&format!("{global}{job}"), "raw.fio", &[]).unwrap()
+}
+
+fn run(stack: &Stack, job: &str) -> RunResult {
+    let (source, stop) = (source(job), AtomicBool::new(false));
+    let (results, failures) =
+        experiment(&source, std::slice::from_ref(stack), &stop).run(1, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    let run = results.runs.into_iter().next().unwrap();
+    assert_eq!(run.error, None);
+    run
+}
+
+fn refusal(stack: &Stack, source: &Source, fill: Option<Fill>) -> String {
+    let stop = AtomicBool::new(false);
+    let stacks = std::slice::from_ref(stack);
+    let experiment = Experiment { fill, ..experiment(source, stacks, &stop) };
+    let (results, failures) = experiment.run(1, &|_| {});
+    assert!(results.runs.is_empty());
+    failures[0].to_string()
+}
+
+/// A job that writes all of the partition, then another one.
+fn after_writing(job: &str) -> String {
+    format!("[fill]\nrw=write\nbs=256k\n{job}")
+}
+
+fn iops(job: &JobResult) -> f64 {
+    job.latency.read.percentiles.count as f64 / job.elapsed_s
+}
+
+fn assert_near(found: f64, expected: f64, within: f64) {
+    assert!((found / expected - 1.0).abs() < within, "{found}, not {expected}");
+}
+
+/// Of the command 5 us, of the cells 50, of the link 4096 B / 3200 MB/s = 1.28: 56.28 us. Of the
+/// host 1 us for the call and 0.5 for its block before, 3 us for waking up after: 60.78.
+#[test]
+fn one_random_read_at_a_time_takes_what_the_profile_says() {
+    let job = after_writing("[r]\nstonewall\nrw=randread\nbs=4k\nnumber_ios=2000\n");
+    for (costs, us) in [(NO_HOST, 56.28), ("", 60.78)] {
+        let run = run(&stack(costs), &job);
+        let read = &run.jobs[1].latency.read.percentiles;
+        assert_eq!(read.count, 2000);
+        // latencies have three digits, the time of all has nine
+        assert_near(read.min_ns as f64 / 1e3, us, 0.001);
+        assert_near(read.p999_ns as f64 / 1e3, us, 0.001);
+        assert_near(iops(&run.jobs[1]), 1e6 / us, 1e-6);
+        assert_eq!(run.totals.queue_depth_max, 1);
+        assert_eq!((run.totals.read_bytes, run.totals.written_bytes), (2000 * 4096, 64 << 20));
+        assert_eq!(run.totals.drive.flash_reads.host, 2000);
+        assert_eq!(run.totals.drive.empty_read_blocks, 0);
+    }
+}
+
+/// A controller that takes a command every 10 us does no more than 100,000 a second, and with 32
+/// in flight each takes 32 * 10 us.
+#[test]
+fn thirty_two_random_reads_are_in_flight_at_a_time() {
+    let job =
+        after_writing("[r]\nstonewall\nrw=randread\nbs=4k\niodepth=32\nio_size=128m\nnorandommap\n");
+    let slow = stack(&format!("{NO_HOST}[drive-figures]\n\"host.command_serial_us\" = 10\n"));
+    let run_of = run(&slow, &job);
+    assert_near(iops(&run_of.jobs[1]), 100_000.0, 0.002);
+    assert_near(run_of.jobs[1].latency.read.percentiles.mean_ns, 320_000.0, 0.002);
+    assert_eq!(run_of.totals.queue_depth_max, 32);
+}
+
+/// Neighbours lie on different ones of the 64 dies, so that 32 in flight never meet. The first 32
+/// wait for each other on the link; all others come 1.28 us apart.
+#[test]
+fn thirty_two_reads_in_a_row_find_their_dies_free() {
+    let job = after_writing("[r]\nstonewall\nrw=read\nbs=4k\niodepth=32\n");
+    let run = run(&stack(NO_HOST), &job);
+    let read = &run.jobs[1].latency.read.percentiles;
+    assert_near(read.min_ns as f64, 56_280.0, 0.001);
+    assert_near(read.p99_ns as f64, 56_280.0, 0.001);
+    assert_near(read.max_ns as f64, 55_000.0 + 32.0 * 1_280.0, 0.001);
+    assert_near(iops(&run.jobs[1]), 32.0 / 56.28e-6, 0.01);
+}
+
+#[test]
+fn a_drive_has_neither_files_nor_a_page_cache() {
+    let run = run(&stack(""), "[w]\nrw=randwrite\nbs=4k\niodepth=8\nfsync=16\nsize=50%\n");
+    assert_eq!((run.stack.filesystem.as_str(), run.stack.memory_bytes), ("none", 0));
+    assert_eq!(run.totals.written_bytes, 32 << 20);
+    assert_eq!(run.totals.drive.written_blocks, 8192, "nothing else is written");
+    assert_eq!((run.totals.fs_waf, run.fragmentation, run.occupancy.len()), (None, None, 0));
+    let flushes = &run.requests;
+    assert_eq!(flushes.by_kind.flush.count + flushes.merged_flushes, 511, "none after the last");
+    assert_eq!(run.requests.by_kind.write.count, 8192);
+}
+
+/// A block that was trimmed reads as empty, one that was written again as that.
+#[test]
+fn trims_are_discards_and_every_read_is_checked() {
+    let job = after_writing(
+        "[t]\nstonewall\nrw=randtrim\nbs=64k\nsize=32m\n\
+         [rw]\nstonewall\nrw=randrw\nbs=16k\niodepth=16\nio_size=256m\nverify=crc32c\n\
+         [both]\nstonewall\nrw=randtrimwrite\nbs=16k\n",
+    );
+    let run = run(&stack(""), &job);
+    assert_eq!(run.jobs[1].latency.discard.percentiles.count, 512);
+    assert_eq!(run.requests.by_kind.discard.count, 512 + 4096);
+    assert!(run.totals.drive.discarded_blocks >= 8192, "{}", run.totals.drive.discarded_blocks);
+    assert!(run.totals.drive.empty_read_blocks > 0);
+}
+
+#[test]
+fn what_a_raw_drive_cannot_do_is_refused_in_a_sentence() {
+    let fio = |text: &str| Source::fio(text, "job.fio", &[]).unwrap();
+    let on = |text: &str| refusal(&stack(""), &fio(text), None);
+    for (text, says) in [
+        ("[a]\nrw=write\nsize=1m\n", "is on files of its own, and a raw drive has none"),
+        ("[a]\nrw=write\nfilename=x\nsize=1m\n", "the file \"x\""),
+        ("[a]\nrw=write\nfilename=/dev/sda\n", "is buffered"),
+        ("[a]\nrw=read\ndirect=1\nfilename=/dev/sda:/dev/sdb\n", "is on /dev/sdb, another one"),
+        ("[a]\nrw=read\ndirect=1\nfilename=/dev/sda\nsize=65m\n", "ends at byte 68157440 of a drive of 67108864"),
+        ("[a]\nrw=read\ndirect=1\nfilename=/dev/sda\noffset=60m\nsize=5m\n", "ends at byte"),
+        ("[a]\nrw=write\ndirect=1\nfilename=/dev/sda\nfile_append=1\n", "remove file_append"),
+    ] {
+        let refusal = on(text);
+        assert!(refusal.starts_with("job.fio:1: job \"a\" ") && refusal.contains(says), "{refusal}");
+    }
+    let varmail = Source::Personality(Box::new(Personality::load("varmail").unwrap()));
+    assert!(refusal(&stack(""), &varmail, None).contains("varmail works on files"));
+    let fill = Fill { amount: FillAmount::Share(0.5), with: FillWith::Large };
+    let read = fio("[a]\nrw=read\ndirect=1\nfilename=/dev/sda\n");
+    assert!(refusal(&stack(""), &read, Some(fill)).contains("give --precondition"));
+    let text = "name = \"x\"\nabout = \"\"\nfilesystem = \"none\"\nmount = \"ro\"\ndrive = \"femu-32g\"\n";
+    let error = Stack::parse(text, "x.toml").unwrap_err().to_string();
+    assert!(error.contains("mount is of a file system"), "{error}");
+}
