@@ -2,6 +2,7 @@
 
 mod fio_json;
 mod sensitivity;
+mod stacks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,15 +13,15 @@ use dovetail_lab::bench::{
     BenchError, Experiment, FileTraceSource, Fill, FillAmount, FillWith, Schedule, Source, Stack,
 };
 use dovetail_lab::results::Results;
-use dovetail_time::{Ratio, format_bytes};
+use dovetail_time::Ratio;
 use dovetail_workload::file_trace::{
     ClosedLoop, FileTrace, FileTraceError, FileTraceOptions, Pace,
 };
 use dovetail_workload::personality::Personality;
 
+use crate::choices::{Spare, bytes, caches, schemes};
 use crate::output::{Outputs, check_writable, is_stdout};
 use crate::progress::Bars;
-use crate::replay::{bytes, caches, choices, schemes};
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, memory};
@@ -38,9 +39,15 @@ pub(crate) struct Arguments {
     /// Stacks by name (see `dovetail stack list`) or .toml file.
     #[arg(long, short, required = true, value_delimiter = ',')]
     stack: Vec<String>,
-    /// A drive's profile (see `dovetail drive list`) in place of the stacks' own.
-    #[arg(long, short, value_name = "PROFILE")]
-    drive: Option<String>,
+    /// Drives' profiles (see `dovetail drive list`) in place of the stacks' own: a run on each.
+    #[arg(long, short, value_name = "PROFILE", value_delimiter = ',', help_heading = "Drive")]
+    drive: Vec<String>,
+    #[command(flatten)]
+    spare: Spare,
+    /// Mount options besides those of the stacks, which they override; given several times, a run
+    /// with each.
+    #[arg(long, value_name = "OPTIONS")]
+    mount: Vec<String>,
     /// Mapping scheme, in place of the drives' own; demand is a page map on flash of which a part
     /// is cached.
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes())]
@@ -87,6 +94,10 @@ pub(crate) struct Arguments {
     /// With which files: as found on people's machines (Impressions, FAST'09), or of 1 GiB each.
     #[arg(long, value_enum, default_value = "impressions", requires = "fill")]
     fill_with: FillFiles,
+    /// Fill the drive first, in order and then at random until its write amplification is steady.
+    /// Then the volume is made: mkfs discards what the drive holds, or the partition's part of it.
+    #[arg(long, help_heading = "Drive")]
+    precondition: bool,
     /// Run each stack so many times, each time with another seed.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
@@ -215,7 +226,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         ));
     }
     let source = source(arguments)?;
-    let stacks = stacks(arguments)?;
+    let stacks = stacks::stacks(arguments)?;
     arguments.files.check_writable()?;
     check_memory(arguments, &stacks)?;
     let stop = stop_flag()?;
@@ -274,48 +285,6 @@ fn check_memory(arguments: &Arguments, stacks: &[Stack]) -> Result<(), Failure> 
     let drives = stacks.iter().map(config).collect::<Result<Vec<_>, _>>()?;
     let each = drives.iter().flat_map(|drive| (0..arguments.repeat).map(move |_| drive));
     memory::check(each, threads(arguments.jobs))
-}
-
-fn stacks(arguments: &Arguments) -> Result<Vec<Stack>, Failure> {
-    let load = |name: &String| {
-        let mut stack = Stack::load(name).map_err(|error| match error {
-            BenchError::UnknownStack(_) => Failure::Usage(error.to_string()),
-            _ => Failure::failed(error),
-        })?;
-        if let Some(profile) = &arguments.drive {
-            drive::load(profile)?;
-            stack.drive.clone_from(profile);
-        }
-        if let Some(schedule) = &arguments.devirtualize {
-            stack.devirtualize = Some(schedule.clone());
-        }
-        Ok::<_, Failure>(stack)
-    };
-    let stacks = arguments.stack.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    Ok(stacks.iter().flat_map(|stack| with_map_caches(arguments, stack)).collect())
-}
-
-/// A stack with each of the maps and caches that were asked for.
-fn with_map_caches(arguments: &Arguments, stack: &Stack) -> Vec<Stack> {
-    let mut all = Vec::new();
-    for map in choices(&arguments.map) {
-        for cache in choices(&arguments.cache) {
-            for size in choices(&arguments.cache_size) {
-                let mut with = stack.with_map_cache(map.as_deref(), cache.as_deref(), size);
-                let mut differs = |several: bool, shown: Option<String>| {
-                    shown
-                        .filter(|_| several)
-                        .into_iter()
-                        .for_each(|shown| with.name += &format!(" {shown}"));
-                };
-                differs(arguments.map.len() > 1, map.clone());
-                differs(arguments.cache.len() > 1, cache.clone());
-                differs(arguments.cache_size.len() > 1, size.map(format_bytes));
-                all.push(with);
-            }
-        }
-    }
-    all
 }
 
 /// Runs at the same time.

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
 mod bench;
+mod choices;
 mod clock;
 mod crash;
 mod csv_out;

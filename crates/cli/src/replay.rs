@@ -7,44 +7,21 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use dovetail_ftl::{Overrides, Profile, cache, mapping, victim};
+use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_until};
 use dovetail_lab::results::{Results, RunResult};
 use dovetail_lab::run_all;
-use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes, parse_span};
+use dovetail_time::{Ratio, SimSpan, format_bytes, parse_span};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
 
 use crate::bench::threads;
+use crate::choices::{Spare, bytes, caches, choices, schemes};
 use crate::output::Outputs;
 use crate::progress::Bars;
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, memory};
-
-fn policies() -> PossibleValuesParser {
-    PossibleValuesParser::new(victim::POLICIES.iter().map(|policy| policy.name))
-}
-
-pub(crate) fn schemes() -> PossibleValuesParser {
-    PossibleValuesParser::new(mapping::SCHEMES.iter().map(|scheme| scheme.name).chain(["demand"]))
-}
-
-pub(crate) fn caches() -> PossibleValuesParser {
-    PossibleValuesParser::new(cache::POLICIES.iter().map(|policy| policy.name).chain(["none"]))
-}
-
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    parse_bytes(text).map_err(|error| error.to_string())
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
-    number
-        .filter(|p| (0.1..=1000.0).contains(p))
-        .ok_or_else(|| "give a percentage from 0.1 to 1000".into())
-}
 
 fn speed(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|s| (1e-6..=1e6).contains(s));
@@ -73,12 +50,8 @@ pub(crate) struct Arguments {
     /// Shrink the drive's capacity and keep its ratios.
     #[arg(long, value_name = "RATIO", value_parser = drive::scale)]
     scale: Option<Ratio>,
-    /// Spare flash in percent of the capacity, in place of the profile's.
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, help_heading = "Drive")]
-    op: Vec<f64>,
-    /// Victim policy of cleaning, in place of the profile's.
-    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policies(), help_heading = "Drive")]
-    gc: Vec<String>,
+    #[command(flatten)]
+    spare: Spare,
     /// Mapping scheme, in place of the profile's; demand is a page map on flash of which a part is
     /// cached (see --cache).
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes(), help_heading = "Drive")]
@@ -227,11 +200,6 @@ fn workload(jobs: &[ReplayJob]) -> String {
     names.join(", ")
 }
 
-/// The values of an option, or the profile's own.
-pub(crate) fn choices<T: Clone>(given: &[T]) -> Vec<Option<T>> {
-    if given.is_empty() { vec![None] } else { given.iter().cloned().map(Some).collect() }
-}
-
 fn jobs(arguments: &Arguments) -> Result<Vec<ReplayJob>, Failure> {
     let mut jobs = Vec::new();
     for trace in &arguments.traces {
@@ -248,8 +216,8 @@ fn jobs(arguments: &Arguments) -> Result<Vec<ReplayJob>, Failure> {
 fn all_overrides(arguments: &Arguments) -> Vec<Overrides> {
     let mut all = Vec::new();
     for map in choices(&arguments.map) {
-        for gc in choices(&arguments.gc) {
-            for over_provisioning in choices(&arguments.op) {
+        for gc in choices(&arguments.spare.gc) {
+            for over_provisioning in choices(&arguments.spare.op) {
                 for buffer in choices(&arguments.buffer) {
                     all.push(Overrides {
                         scale: arguments.scale,
@@ -340,8 +308,9 @@ fn label(
         arguments.cache_size.len() > 1,
         overrides.cache_size.map(|bytes| format!("cache {}", format_bytes(bytes))),
     );
-    differs(arguments.gc.len() > 1, overrides.gc.clone());
-    differs(arguments.op.len() > 1, overrides.over_provisioning.map(|op| format!("op {op} %")));
+    parts.extend(arguments.spare.shown(overrides.gc.as_deref(), overrides.over_provisioning));
+    let mut differs =
+        |several: bool, shown: Option<String>| parts.extend(shown.filter(|_| several));
     differs(
         arguments.buffer.len() > 1,
         overrides.buffer.map(|bytes| format!("buffer {}", format_bytes(bytes))),

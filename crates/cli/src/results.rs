@@ -60,7 +60,8 @@ impl ResultFiles {
     pub(crate) fn write(&self, results: &Results, with_table: bool) -> Result<(), Failure> {
         if with_table && !results.runs.is_empty() {
             let width = comfy_table::Table::new().width().map(usize::from);
-            print(&(table::LAYOUT.text(&results.runs, width) + &notes(results)))?;
+            let text = table::LAYOUT.text(&results.runs, width);
+            print(&(text + &table::notes(&results.runs) + &notes(results)))?;
         }
         if let Some(path) = &self.json {
             let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;

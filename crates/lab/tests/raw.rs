@@ -95,8 +95,9 @@ fn one_random_read_at_a_time_takes_what_the_profile_says() {
 /// in flight each takes 32 * 10 us.
 #[test]
 fn thirty_two_random_reads_are_in_flight_at_a_time() {
-    let job =
-        after_writing("[r]\nstonewall\nrw=randread\nbs=4k\niodepth=32\nio_size=128m\nnorandommap\n");
+    let job = after_writing(
+        "[r]\nstonewall\nrw=randread\nbs=4k\niodepth=32\nio_size=128m\nnorandommap\n",
+    );
     let slow = stack(&format!("{NO_HOST}[drive-figures]\n\"host.command_serial_us\" = 10\n"));
     let run_of = run(&slow, &job);
     assert_near(iops(&run_of.jobs[1]), 100_000.0, 0.002);
@@ -104,17 +105,16 @@ fn thirty_two_random_reads_are_in_flight_at_a_time() {
     assert_eq!(run_of.totals.queue_depth_max, 32);
 }
 
-/// Neighbours lie on different ones of the 64 dies, so that 32 in flight never meet. The first 32
-/// wait for each other on the link; all others come 1.28 us apart.
+/// Neighbours lie on different ones of the 64 dies, so that 32 in flight never meet, and the link
+/// carries 32 blocks in 41 us: each read takes as long as one alone.
 #[test]
 fn thirty_two_reads_in_a_row_find_their_dies_free() {
     let job = after_writing("[r]\nstonewall\nrw=read\nbs=4k\niodepth=32\n");
     let run = run(&stack(NO_HOST), &job);
     let read = &run.jobs[1].latency.read.percentiles;
     assert_near(read.min_ns as f64, 56_280.0, 0.001);
-    assert_near(read.p99_ns as f64, 56_280.0, 0.001);
-    assert_near(read.max_ns as f64, 55_000.0 + 32.0 * 1_280.0, 0.001);
-    assert_near(iops(&run.jobs[1]), 32.0 / 56.28e-6, 0.01);
+    assert_near(read.max_ns as f64, 56_280.0, 0.001);
+    assert_near(iops(&run.jobs[1]), 32.0 / 56.28e-6, 1e-4);
 }
 
 #[test]
@@ -153,19 +153,26 @@ fn what_a_raw_drive_cannot_do_is_refused_in_a_sentence() {
         ("[a]\nrw=write\nfilename=x\nsize=1m\n", "the file \"x\""),
         ("[a]\nrw=write\nfilename=/dev/sda\n", "is buffered"),
         ("[a]\nrw=read\ndirect=1\nfilename=/dev/sda:/dev/sdb\n", "is on /dev/sdb, another one"),
-        ("[a]\nrw=read\ndirect=1\nfilename=/dev/sda\nsize=65m\n", "ends at byte 68157440 of a drive of 67108864"),
+        (
+            "[a]\nrw=read\ndirect=1\nfilename=/dev/sda\nsize=65m\n",
+            "ends at byte 68157440 of a drive of 67108864",
+        ),
         ("[a]\nrw=read\ndirect=1\nfilename=/dev/sda\noffset=60m\nsize=5m\n", "ends at byte"),
         ("[a]\nrw=write\ndirect=1\nfilename=/dev/sda\nfile_append=1\n", "remove file_append"),
     ] {
         let refusal = on(text);
-        assert!(refusal.starts_with("job.fio:1: job \"a\" ") && refusal.contains(says), "{refusal}");
+        assert!(
+            refusal.starts_with("job.fio:1: job \"a\" ") && refusal.contains(says),
+            "{refusal}"
+        );
     }
     let varmail = Source::Personality(Box::new(Personality::load("varmail").unwrap()));
     assert!(refusal(&stack(""), &varmail, None).contains("varmail works on files"));
     let fill = Fill { amount: FillAmount::Share(0.5), with: FillWith::Large };
     let read = fio("[a]\nrw=read\ndirect=1\nfilename=/dev/sda\n");
     assert!(refusal(&stack(""), &read, Some(fill)).contains("give --precondition"));
-    let text = "name = \"x\"\nabout = \"\"\nfilesystem = \"none\"\nmount = \"ro\"\ndrive = \"femu-32g\"\n";
+    let text =
+        "name = \"x\"\nabout = \"\"\nfilesystem = \"none\"\nmount = \"ro\"\ndrive = \"femu-32g\"\n";
     let error = Stack::parse(text, "x.toml").unwrap_err().to_string();
     assert!(error.contains("mount is of a file system"), "{error}");
 }

@@ -146,6 +146,21 @@ impl<'a, R: Column> Comparison<'a, R> {
         self.body.push_str("</tbody>\n");
     }
 
+    /// A group of one row of sentences; nothing where no run has one.
+    pub(crate) fn notes(&mut self, group: &str, row: &str, notes: fn(&R) -> &[String]) {
+        if self.runs.iter().all(|run| notes(run).is_empty()) {
+            return;
+        }
+        self.heading(group);
+        let cell = |run: &R| match notes(run) {
+            [] => format!("<td class=\"none\">{MISSING}</td>"),
+            sentences => format!("<td class=\"note\">{}</td>", escape(&sentences.join(" "))),
+        };
+        let cells: String = self.runs.iter().map(cell).collect();
+        self.body.push_str(&row_html(row, &cells));
+        self.body.push_str("</tbody>\n");
+    }
+
     fn heading(&mut self, name: &str) {
         let span = self.runs.len() + 1;
         self.body.push_str(&format!(

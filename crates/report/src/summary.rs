@@ -6,8 +6,8 @@
 
 use dovetail_lab::bench::event_figures;
 use dovetail_lab::results::{
-    FragmentationResult, LatencyResult, MapCacheResult, RemapResult, RequestResult, RunResult,
-    TraceResult,
+    FragmentationResult, LatencyResult, LifetimeResult, MapCacheResult, RemapResult, RequestResult,
+    RunResult, TraceResult,
 };
 
 use super::comparison::{
@@ -177,6 +177,20 @@ const BELOW_EVENTS: &[Group<RunResult>] = &[
         ],
     },
     Group {
+        name: "Lifetime at this rate",
+        rows: &[
+            row("Written by the host, TB", NEITHER, |run| of_writes(run, |l| Some(l.host_tb))),
+            row("Drive writes a day", NEITHER, |run| {
+                of_writes(run, |l| Some(l.drive_writes_per_day))
+            }),
+            row("TB until the rated erases", MOST, |run| of_writes(run, |l| l.rated_tb)),
+            row("Years until the rated erases", MOST_AT_FULL_SPEED, |run| {
+                of_writes(run, |l| l.rated_years)
+            }),
+            row("Spread of wear, erases", LEAST, |run| whole(run.lifetime.wear_spread.into())),
+        ],
+    },
+    Group {
         name: "Memory",
         rows: &[
             row("Map at the end", LEAST, |run| size(run.memory.map_bytes)),
@@ -192,6 +206,11 @@ fn of_trace(run: &RunResult, count: fn(&TraceResult) -> u64) -> Cell {
 
 fn of_files(run: &RunResult, cell: fn(&FragmentationResult) -> Cell) -> Cell {
     run.fragmentation.as_ref().map_or_else(missing, cell)
+}
+
+/// Of a run that wrote to the drive.
+fn of_writes(run: &RunResult, figure: fn(&LifetimeResult) -> Option<f64>) -> Cell {
+    optional(figure(&run.lifetime).filter(|_| run.lifetime.cycles > 0.0))
 }
 
 fn of_cache(run: &RunResult, cell: fn(&MapCacheResult) -> Option<Cell>) -> Cell {
@@ -236,6 +255,7 @@ pub(crate) fn table(runs: &[RunResult]) -> String {
         run.events.get(key).map_or_else(missing, |count| whole(*count))
     });
     BELOW_EVENTS.iter().for_each(|group| table.group(group));
+    table.notes("Before comparing", "Mind", |run| &run.notes);
     table.html("Summary", NOTE)
 }
 

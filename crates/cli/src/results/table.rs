@@ -2,7 +2,7 @@
 
 use dovetail_lab::bench::{event_figures, written_figures};
 use dovetail_lab::results::{
-    FragmentationResult, LatencyResult, MapCacheResult, RunResult, TraceResult,
+    FragmentationResult, LatencyResult, LifetimeResult, MapCacheResult, RunResult, TraceResult,
 };
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
@@ -11,7 +11,7 @@ use crate::table::{Layout, Row, row, some};
 /// All lines; those of figures that no run has are not shown.
 pub(super) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
 
-const GROUPS: [&[Row<RunResult>]; 10] = [
+const GROUPS: [&[Row<RunResult>]; 11] = [
     TRACE,
     THROUGHPUT,
     LATENCIES,
@@ -21,6 +21,7 @@ const GROUPS: [&[Row<RunResult>]; 10] = [
     MAP_ON_FLASH,
     DEVIRTUALIZER,
     FLASH,
+    LIFETIME,
     RESOURCES,
 ];
 
@@ -30,8 +31,8 @@ const TRACE: &[Row<RunResult>] = &[
     row("discards of the trace", |r| of_trace(r, |t| counted(t.requests.discard, t.bytes.discard))),
     row("flushes of the trace", |r| of_trace(r, |t| some(t.requests.flush))),
     row("read, but never written", |r| {
-        let empty = r.totals.drive.empty_read_blocks;
-        of_trace(r, |_| some(1)).and_then(|_| some(empty)).map(|blocks| format!("{blocks} blocks"))
+        let empty = some(r.totals.drive.empty_read_blocks).filter(|_| r.stack.is_raw());
+        empty.map(|blocks| format!("{blocks} blocks"))
     }),
     row("preconditioned to WAF", |r| {
         let done = r.precondition.as_ref()?;
@@ -43,8 +44,8 @@ const TRACE: &[Row<RunResult>] = &[
 
 const THROUGHPUT: &[Row<RunResult>] = &[
     row("elapsed", |r| seconds(r.totals.elapsed_s)),
-    row("calls/s", |r| r.trace.is_none().then(|| rate(r.totals.calls_per_s))),
-    row("IOPS", |r| r.trace.is_some().then(|| rate(r.totals.calls_per_s))),
+    row("calls/s", |r| (!r.stack.is_raw()).then(|| rate(r.totals.calls_per_s))),
+    row("IOPS", |r| r.stack.is_raw().then(|| rate(r.totals.calls_per_s))),
     row("read", |r| bytes(r.totals.read_bytes)),
     row("read MB/s", |r| mb_per_s(r.totals.read_bytes, r.totals.read_mb_per_s)),
     row("written", |r| bytes(r.totals.written_bytes)),
@@ -57,8 +58,8 @@ const THROUGHPUT: &[Row<RunResult>] = &[
 const LATENCIES: &[Row<RunResult>] = &[
     row("read p50 / p99 / p99.9", |r| latency(&r.latency.read)),
     row("write p50 / p99 / p99.9", |r| latency(&r.latency.write)),
-    row("sync p50 / p99 / p99.9", |r| r.trace.is_none().then(|| latency(&r.latency.flush))?),
-    row("flush p50 / p99 / p99.9", |r| r.trace.is_some().then(|| latency(&r.latency.flush))?),
+    row("sync p50 / p99 / p99.9", |r| (!r.stack.is_raw()).then(|| latency(&r.latency.flush))?),
+    row("flush p50 / p99 / p99.9", |r| r.stack.is_raw().then(|| latency(&r.latency.flush))?),
     row("discard p50 / p99 / p99.9", |r| latency(&r.latency.discard)),
 ];
 
@@ -165,6 +166,13 @@ const FLASH: &[Row<RunResult>] = &[
     }),
 ];
 
+const LIFETIME: &[Row<RunResult>] = &[
+    row("written by the host (TBW)", |r| of_writes(r, |l| Some(digits(l.host_tb) + " TB"))),
+    row("drive writes a day (DWPD)", |r| of_writes(r, |l| Some(digits(l.drive_writes_per_day)))),
+    row("TBW until the rated erases", |r| of_writes(r, |l| Some(digits(l.rated_tb?) + " TB"))),
+    row("years until the rated erases", |r| of_writes(r, |l| Some(digits(l.rated_years?)))),
+];
+
 const RESOURCES: &[Row<RunResult>] = &[
     row("mapping memory", |r| Some(format_bytes(r.memory.map_bytes_max))),
     row("other drive memory", |r| Some(format_bytes(r.memory.other_bytes))),
@@ -214,6 +222,42 @@ fn latency(latency: &LatencyResult) -> Option<String> {
     (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
 }
 
+/// Of a run that wrote to the drive.
+fn of_writes(run: &RunResult, show: fn(&LifetimeResult) -> Option<String>) -> Option<String> {
+    (run.lifetime.cycles > 0.0).then(|| show(&run.lifetime))?
+}
+
+/// Three significant digits, or all of a whole number.
+fn digits(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format_count(v.round() as u64),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 1.0 => format!("{v:.2}"),
+        v if v >= 0.1 => format!("{v:.3}"),
+        v if v >= 0.01 => format!("{v:.4}"),
+        v => format!("{v:.5}"),
+    }
+}
+
+/// The sentences about the runs, those of several runs once.
+pub(super) fn notes(runs: &[RunResult]) -> String {
+    let mut sentences: Vec<(&str, Vec<&str>)> = Vec::new();
+    for run in runs {
+        for note in &run.notes {
+            match sentences.iter_mut().find(|(known, _)| *known == note.as_str()) {
+                Some((_, labels)) => labels.push(&run.label),
+                None => sentences.push((note, vec![&run.label])),
+            }
+        }
+    }
+    let line = |(sentence, labels): (&str, Vec<&str>)| {
+        let is_of_all = labels.len() == runs.len();
+        let of = if is_of_all { String::new() } else { format!("{}: ", labels.join("; ")) };
+        format!("\n{of}{sentence}\n")
+    };
+    sentences.into_iter().map(line).collect()
+}
+
 fn of_trace(run: &RunResult, show: fn(&TraceResult) -> Option<String>) -> Option<String> {
     run.trace.as_ref().and_then(show)
 }
@@ -249,6 +293,24 @@ mod tests {
             LAYOUT.text(&runs, Some(3)).contains("third"),
             "too narrow for anything: one below the other"
         );
+    }
+
+    #[test]
+    fn sentences_stand_once_with_the_runs_that_they_are_about() {
+        let run = |label: &str, notes: &[&str]| RunResult {
+            label: label.into(),
+            notes: notes.iter().map(ToString::to_string).collect(),
+            ..RunResult::default()
+        };
+        let runs = [run("a", &["All.", "Two."]), run("b", &["All."]), run("c", &["All.", "Two."])];
+        assert_eq!(notes(&runs), "\nAll.\n\na; c: Two.\n");
+        assert_eq!(notes(&[run("a", &[])]), "");
+    }
+
+    #[test]
+    fn small_and_large_figures_have_three_digits() {
+        let shown = [0.00429, 0.0429, 0.429, 4.286, 42.86, 428.6, 4_286_000.0].map(digits);
+        assert_eq!(shown, ["0.00429", "0.0429", "0.429", "4.29", "42.9", "429", "4,286,000"]);
     }
 
     #[test]

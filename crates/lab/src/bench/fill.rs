@@ -68,9 +68,7 @@ impl Fill {
         }
         let bytes = match self.amount {
             FillAmount::Bytes(bytes) => (bytes as f64 * scale.value()) as u64,
-            FillAmount::Share(share) => {
-                (stack.partition_bytes(scale, seed)? as f64 * share) as u64
-            }
+            FillAmount::Share(share) => (stack.partition_bytes(scale, seed)? as f64 * share) as u64,
         };
         let set = match self.with {
             FillWith::Impressions => {

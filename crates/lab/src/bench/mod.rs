@@ -36,6 +36,7 @@ pub use crate::record::Watcher;
 use crate::record::summarize;
 use crate::results::{
     FloorResult, FragmentationResult, PreconditionResult, RequestsResult, RunResult, StackResult,
+    notes,
 };
 use devirtualizer::Devirtualizer;
 pub use devirtualizer::Schedule;
@@ -187,9 +188,7 @@ pub struct Job<'a> {
 }
 
 /// The drive of a stack, prepared if the job says so.
-fn drive(
-    job: &Job<'_>,
-) -> Result<(CheckedDevice<Drive>, Option<PreconditionResult>), BenchError> {
+fn drive(job: &Job<'_>) -> Result<(CheckedDevice<Drive>, Option<PreconditionResult>), BenchError> {
     let failed =
         |error: &dyn Display| BenchError::Drive(format!("stack {}: {error}", job.stack.name));
     let drive = Drive::new(job.stack.drive_config(job.scale, job.seed)?);
@@ -288,7 +287,8 @@ pub fn run_watched(
     run.recorder.end(Some(run.system.fs.as_ref()), &run.system.machine);
     let span = (run.recorder.first.at, run.recorder.last().at);
     info!(at = %span.1, "ended");
-    let mut result = results(job, &mut run, &jobs);
+    let result = results(job, &mut run, &jobs);
+    let mut result = RunResult { notes: notes(&result), ..result };
     let records = run.threads.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());

@@ -176,6 +176,31 @@ impl Stack {
         stack
     }
 
+    /// The stack with another victim policy or other spare flash, in percent of the capacity.
+    #[must_use]
+    pub fn with_spare(&self, policy: Option<&str>, percent: Option<f64>) -> Self {
+        let mut stack = self.clone();
+        let mut set =
+            |key: &str, value: toml::Value| drop(stack.drive_figures.insert(key.into(), value));
+        policy.into_iter().for_each(|policy| set("ftl.gc", policy.into()));
+        let key = "capacity.over_provisioning_percent";
+        percent.into_iter().for_each(|percent| set(key, percent.into()));
+        stack
+    }
+
+    /// The stack with more mount options, which override its own.
+    ///
+    /// # Errors
+    /// [`BenchError::StackFile`] for a raw drive, which is not mounted.
+    pub fn with_mount(&self, options: &str) -> Result<Self, BenchError> {
+        let own = self.mount.as_str();
+        let mount = if own.is_empty() { options.into() } else { format!("{own},{options}") };
+        let stack = Self { mount, ..self.clone() };
+        let failed = |reason| BenchError::StackFile { file: self.name.clone(), reason };
+        stack.check_raw().map_err(failed)?;
+        Ok(stack)
+    }
+
     /// Bytes of the page cache at a scale.
     pub fn memory_bytes(&self, scale: Ratio) -> u64 {
         (parse_bytes(&self.memory).unwrap_or(0) as f64 * scale.value()) as u64

@@ -12,7 +12,7 @@ use super::recorder::{Recorder, ThreadRecord};
 use super::series::{fs_waf, series};
 use crate::map_cache::map_cache;
 use crate::results::{
-    ByKind, Counts, FloorResult, JobResult, MemoryResult, RemapResult, RequestResult,
+    ByKind, Counts, FloorResult, JobResult, LifetimeResult, MemoryResult, RemapResult, RequestResult,
     RequestsResult, RunResult, Totals,
 };
 
@@ -28,18 +28,22 @@ pub(crate) fn summarize(
     let counted = last.drive - first.drive;
     let memory = drive::memory(drive);
     let map_bytes_max = recorder.map_bytes_max.max(memory.map_bytes);
+    let totals = totals(recorder, &counted, (elapsed, cpu), drive.geometry().subpages_per_page());
+    let (described, wear) =
+        (drive::describe(drive.config(), drive), drive::wear(drive.config(), drive));
     RunResult {
         floors: drive.config().floors.iter().map(FloorResult::from).collect(),
-        totals: totals(recorder, &counted, (elapsed, cpu), drive.geometry().subpages_per_page()),
+        lifetime: LifetimeResult::of(&totals, &described, &wear),
+        totals,
         written: counts(&last.written, &first.written),
         events: counts(&last.events, &first.events),
         requests: requests(recorder),
         latency: latencies_by_kind(&all_latencies(recorder)),
         jobs: job_results(recorder, jobs),
-        drive: drive::describe(drive.config(), drive),
+        drive: described,
         map_cache: map_cache(drive.config(), drive, &counted),
         memory: MemoryResult { map_bytes_max, ..memory },
-        wear: drive::wear(drive.config(), drive),
+        wear,
         dies: drive::dies(drive, &recorder.baseline),
         series: series(recorder, drive),
         ..RunResult::default()

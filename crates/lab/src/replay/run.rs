@@ -9,7 +9,7 @@ use super::trace_actor::TraceActor;
 use super::{ReplayError, ReplayJob};
 use crate::precondition::precondition;
 use crate::progress::{Progress, Stage};
-use crate::results::{RunResult, TraceResult};
+use crate::results::{RunResult, TraceResult, notes};
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
@@ -73,5 +73,6 @@ pub fn replay_until(
         reordered: trace.reordered(),
         ..requests
     };
-    Ok(RunResult { trace: Some(trace), precondition: prepared, ..result })
+    let result = RunResult { trace: Some(trace), precondition: prepared, ..result };
+    Ok(RunResult { notes: notes(&result), ..result })
 }

@@ -7,7 +7,9 @@
 mod devirtualize;
 mod drive;
 mod floor;
+mod lifetime;
 mod map_cache;
+mod notes;
 mod requests;
 mod series;
 mod totals;
@@ -25,7 +27,9 @@ pub use drive::{
     DieResult, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, ReadsByCause, WearResult,
 };
 pub use floor::{FloorResult, floor_notes};
+pub use lifetime::LifetimeResult;
 pub use map_cache::{ByUse, MapCacheResult, ReadAndWrite};
+pub(crate) use notes::notes;
 pub use requests::{RemapResult, RepeatResult, RepeatsResult, RequestResult, RequestsResult};
 pub use series::{ScatterPoint, Series};
 pub use totals::{DriveTotals, Totals};
@@ -68,6 +72,10 @@ impl Results {
     /// The results of runs, latencies of demand-paged maps beside those with `dftl`.
     pub fn of(workload: String, scale: f64, seed: u64, mut runs: Vec<RunResult>) -> Self {
         beside_dftl(&mut runs);
+        for run in &mut runs {
+            let sentence = notes::shrunk(run, scale);
+            run.notes.extend(sentence);
+        }
         Self { schema: SCHEMA.into(), version: SCHEMA_VERSION, workload, scale, seed, runs }
     }
 }
@@ -83,6 +91,9 @@ pub struct RunResult {
     pub seed: u64,
     /// The reason why it ended early; what stands here was measured until then.
     pub error: Option<String>,
+    /// Sentences that keep its figures from being taken for more than they are.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The trace that was replayed; null in a bench.
     pub trace: Option<TraceResult>,
     /// The way in which it was replayed; null in a bench.
@@ -120,6 +131,9 @@ pub struct RunResult {
     pub memory: MemoryResult,
     /// Wear of the flash.
     pub wear: WearResult,
+    /// Lifetime of the drive if all its life were like this run.
+    #[serde(default)]
+    pub lifetime: LifetimeResult,
     /// Each die, in the order of channel, then die.
     pub dies: Vec<DieResult>,
     /// Figures over time.

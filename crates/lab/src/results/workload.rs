@@ -22,6 +22,13 @@ pub struct StackResult {
     pub host: HostCosts,
 }
 
+impl StackResult {
+    /// It is a drive without a file system.
+    pub fn is_raw(&self) -> bool {
+        self.filesystem == "none"
+    }
+}
+
 /// A trace that was replayed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TraceResult {

@@ -1,0 +1,156 @@
+//! Sentences about a run that keep its figures from being taken for more than they are.
+
+use dovetail_block::BLOCK_SIZE;
+use dovetail_time::format_bytes;
+
+use super::RunResult;
+
+/// Facts about a run that sentences follow from.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Facts {
+    /// A trace, or a stack without a file system.
+    is_raw: bool,
+    /// The drive was filled and aged before.
+    is_preconditioned: bool,
+    /// Bytes that the host wrote to the drive in the run.
+    written: u64,
+    /// Bytes of the drive for the host.
+    capacity: u64,
+    /// Lines cleaned in the run.
+    cleaned: u64,
+    /// Blocks that the host read.
+    read_blocks: u64,
+    /// Those of them that held nothing.
+    empty_read_blocks: u64,
+}
+
+/// A sentence, where the facts give reason for it.
+type Rule = fn(&Facts) -> Option<String>;
+
+/// All sentences, in their order. A further one is a rule here, with its facts above.
+const RULES: [Rule; 3] = [never_cleaned, little_written, read_nothing];
+
+/// The sentences about a run.
+pub(crate) fn notes(run: &RunResult) -> Vec<String> {
+    let facts = Facts::of(run);
+    RULES.iter().filter_map(|rule| rule(&facts)).collect()
+}
+
+impl Facts {
+    fn of(run: &RunResult) -> Self {
+        let drive = &run.totals.drive;
+        Self {
+            is_raw: run.stack.is_raw(),
+            is_preconditioned: run.precondition.is_some(),
+            written: drive.written_blocks * BLOCK_SIZE,
+            capacity: run.drive.capacity_bytes,
+            cleaned: drive.gc_runs,
+            read_blocks: drive.read_blocks,
+            empty_read_blocks: drive.empty_read_blocks,
+        }
+    }
+}
+
+fn never_cleaned(facts: &Facts) -> Option<String> {
+    let sentence = "The drive never cleaned in this run: spare flash and the way of cleaning made no \
+                    difference yet.";
+    (facts.written > 0 && facts.cleaned == 0).then(|| sentence.into())
+}
+
+/// A drive that was full and aged when the run began is in its state at once; one whose content
+/// mkfs discarded is not.
+fn little_written(facts: &Facts) -> Option<String> {
+    let is_full = facts.is_raw && facts.is_preconditioned;
+    if is_full || facts.written == 0 || facts.written >= facts.capacity {
+        return None;
+    }
+    let (before, what_to_do) = match facts.is_preconditioned {
+        false => ("was new", "write more, or give --precondition"),
+        true => ("mkfs had discarded", "write more, or fill the volume with --fill"),
+    };
+    Some(format!(
+        "In this run {} were written to a drive of {} that {before}: its write amplification and \
+         latencies are not those of a drive in use; {what_to_do}.",
+        format_bytes(facts.written),
+        format_bytes(facts.capacity)
+    ))
+}
+
+/// File systems read little that they never wrote; a job or trace on a raw drive may read nothing
+/// else.
+fn read_nothing(facts: &Facts) -> Option<String> {
+    (facts.is_raw && facts.empty_read_blocks > 0).then(|| {
+        let share = facts.empty_read_blocks as f64 / facts.read_blocks.max(1) as f64 * 100.0;
+        format!(
+            "{share:.0} % of the blocks read held nothing, and the drive answered without its flash: \
+             write them first, or give --precondition."
+        )
+    })
+}
+
+/// The sentence about wear on a drive that was shrunk.
+pub(super) fn shrunk(run: &RunResult, scale: f64) -> Option<String> {
+    (scale < 1.0 && run.lifetime.rated_years.is_some()).then(|| {
+        format!(
+            "The drive is shrunk to {scale:.4} of its size and as fast as before: at full size the same \
+             writes are {scale:.4} of its drive writes a day, and wear it out {:.0} times later.",
+            1.0 / scale
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn sentences(facts: &Facts) -> Vec<String> {
+        RULES.iter().filter_map(|rule| rule(facts)).collect()
+    }
+
+    /// Twice the capacity was written, and cleaned.
+    fn settled() -> Facts {
+        Facts { written: 64 * GIB, capacity: 32 * GIB, cleaned: 9, ..Facts::default() }
+    }
+
+    #[test]
+    fn a_settled_drive_and_one_that_was_only_read_need_no_sentence() {
+        assert_eq!(sentences(&settled()), [""; 0]);
+        let read = Facts { capacity: GIB, read_blocks: 7, ..Facts::default() };
+        assert_eq!(sentences(&read), [""; 0]);
+    }
+
+    #[test]
+    fn a_fresh_drive_says_that_it_never_cleaned_and_how_little_was_written() {
+        let facts = Facts { written: 4 * GIB, cleaned: 0, ..settled() };
+        let [never, little] = sentences(&facts).try_into().unwrap();
+        assert!(never.starts_with("The drive never cleaned in this run"), "{never}");
+        assert!(
+            little.contains("4.00 GiB were written to a drive of 32.0 GiB that was new")
+                && little.contains("--precondition"),
+            "{little}"
+        );
+        let but = Facts { cleaned: 1, ..facts };
+        assert_eq!(sentences(&but), [little]);
+    }
+
+    #[test]
+    fn preconditioning_settles_a_raw_drive_but_not_what_mkfs_discarded() {
+        let aged = Facts { written: GIB, is_preconditioned: true, ..settled() };
+        assert_eq!(sentences(&Facts { is_raw: true, ..aged.clone() }), [""; 0]);
+        let [little] = sentences(&aged).try_into().unwrap();
+        assert!(
+            little.contains("that mkfs had discarded") && little.contains("--fill"),
+            "{little}"
+        );
+    }
+
+    #[test]
+    fn reads_of_nothing_are_told_on_a_raw_drive() {
+        let facts = Facts { read_blocks: 1000, empty_read_blocks: 250, ..settled() };
+        assert_eq!(sentences(&facts), [""; 0]);
+        let [read] = sentences(&Facts { is_raw: true, ..facts }).try_into().unwrap();
+        assert!(read.starts_with("25 % of the blocks read held nothing"), "{read}");
+    }
+}
