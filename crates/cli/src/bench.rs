@@ -50,14 +50,14 @@ pub(crate) struct Arguments {
     mount: Vec<String>,
     /// Mapping scheme, in place of the drives' own; demand is a page map on flash of which a part
     /// is cached.
-    #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes())]
+    #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes(), help_heading = "Drive")]
     map: Vec<String>,
     /// Cache policy of a map that lies on flash: a run for each policy; none for the whole map in
     /// memory.
-    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches())]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches(), help_heading = "Drive")]
     cache: Vec<String>,
     /// Bytes of that cache at full scale, 8 for an entry [default: 512 KiB].
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
     cache_size: Vec<u64>,
     /// Let pointers lead to the drive's own addresses beside the workload, in place of the stacks'
     /// own schedule: every=60s, pressure=8MiB (of the map, at full scale), idle=1s, hot=3s for

@@ -1,5 +1,6 @@
 //! Results of `dovetail bench` and `dovetail replay`, and where they go.
 
+mod jobs;
 mod table;
 
 use std::path::PathBuf;

@@ -16,7 +16,12 @@ pub(crate) enum Row<R> {
         of: fn(&[R]) -> Vec<&'static Figure>,
         counts: fn(&R) -> &Counts,
     },
+    /// Lines that depend on the runs: each its name and the figures of all runs.
+    Many(fn(&[R]) -> Vec<Line>),
 }
+
+/// A line's name, and its figure of each run; `None` where a run has no such figure.
+pub(crate) type Line = (String, Vec<Option<String>>);
 
 pub(crate) const fn row<R>(name: &'static str, show: fn(&R) -> Option<String>) -> Row<R> {
     Row::One { name, show }
@@ -91,13 +96,20 @@ impl<R> Row<R> {
                 };
                 of(runs).into_iter().filter_map(line).collect()
             }
+            Self::Many(lines) => lines(runs)
+                .into_iter()
+                .filter_map(|(name, figures)| shown(&name, figures))
+                .collect(),
         }
     }
 }
 
 /// The name of a line and its figures; `None` when no run has one.
 fn cells<R>(name: &str, runs: &[R], show: impl Fn(&R) -> Option<String>) -> Option<Vec<String>> {
-    let figures: Vec<_> = runs.iter().map(show).collect();
+    shown(name, runs.iter().map(show).collect())
+}
+
+fn shown(name: &str, figures: Vec<Option<String>>) -> Option<Vec<String>> {
     figures.iter().any(Option::is_some).then(|| {
         let shown = figures.into_iter().map(|figure| figure.unwrap_or_else(|| "-".into()));
         std::iter::once(name.to_string()).chain(shown).collect()

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 mod bench;
+mod bench_choices;
 mod command;
 mod cp;
 mod devirtualize;

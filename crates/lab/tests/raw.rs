@@ -129,6 +129,15 @@ fn a_drive_has_neither_files_nor_a_page_cache() {
     assert_eq!(run.requests.by_kind.write.count, 8192);
 }
 
+#[test]
+fn sizes_and_offsets_are_those_of_the_partition() {
+    let bytes = |options: &str| {
+        run(&stack(""), &format!("[w]\nrw=write\nbs=64k\n{options}")).totals.written_bytes >> 20
+    };
+    let found = ["", "offset=25%\n", "size=25%\n", "offset=8m\nsize=4m\n", "unlink=1\n"].map(bytes);
+    assert_eq!(found, [64, 48, 16, 4, 64]);
+}
+
 /// A block that was trimmed reads as empty, one that was written again as that.
 #[test]
 fn trims_are_discards_and_every_read_is_checked() {

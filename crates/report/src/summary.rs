@@ -303,6 +303,19 @@ mod tests {
     }
 
     #[test]
+    fn lifetime_and_sentences_are_shown_where_there_are_any() {
+        let mut runs = [RunResult::default(), RunResult::default()];
+        assert!(!table(&runs).contains("Before comparing"));
+        runs[1].notes = vec!["One <drive>.".into(), "Two.".into()];
+        runs[1].lifetime.cycles = 2.0;
+        runs[1].lifetime.rated_years = Some(4.25);
+        let html = table(&runs);
+        assert!(html.contains("<td class=\"note\">One &lt;drive&gt;. Two.</td>"), "{html}");
+        let years = html.lines().find(|line| line.contains("Years until")).unwrap_or_default();
+        assert!(years.contains("4.25"), "{html}");
+    }
+
+    #[test]
     fn remaps_are_shown_where_there_are_any() {
         let mut runs = [RunResult::default(), RunResult::default()];
         assert!(!table(&runs).contains("Remap commands"));

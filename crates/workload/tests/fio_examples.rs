@@ -37,7 +37,13 @@ fn both_take_the_examples_and_they_end() {
         let jobs = JobFile::parse(&text, "test.fio", &Variables::new()).unwrap();
         // an example that is as large as a drive says at which scale to run it
         let jobs = if text.contains("--scale 1/64") { jobs.scaled(1.0 / 64.0) } else { jobs };
-        let played = play(&mut FioWorkload::new(jobs, 1).unwrap());
+        let is_raw = text.contains("filename=/dev/");
+        let workload = if is_raw {
+            FioWorkload::on_drive(jobs, 1, 256 << 20)
+        } else {
+            FioWorkload::new(jobs, 1)
+        };
+        let played = play(&mut workload.unwrap());
         assert!(played.len() > 100, "{}", path.display());
     }
 }

@@ -11,10 +11,11 @@ use crate::table::{Layout, Row, row, some};
 /// All lines; those of figures that no run has are not shown.
 pub(super) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
 
-const GROUPS: [&[Row<RunResult>]; 11] = [
+const GROUPS: [&[Row<RunResult>]; 12] = [
     TRACE,
     THROUGHPUT,
     LATENCIES,
+    JOBS,
     FILE_SYSTEM,
     EVENTS,
     REQUESTS,
@@ -62,6 +63,8 @@ const LATENCIES: &[Row<RunResult>] = &[
     row("flush p50 / p99 / p99.9", |r| r.stack.is_raw().then(|| latency(&r.latency.flush))?),
     row("discard p50 / p99 / p99.9", |r| latency(&r.latency.discard)),
 ];
+
+const JOBS: &[Row<RunResult>] = &[Row::Many(super::jobs::lines)];
 
 const FILE_SYSTEM: &[Row<RunResult>] = &[
     row("file system's write amplification", |r| waf(r.totals.fs_waf)),
@@ -167,10 +170,10 @@ const FLASH: &[Row<RunResult>] = &[
 ];
 
 const LIFETIME: &[Row<RunResult>] = &[
-    row("written by the host (TBW)", |r| of_writes(r, |l| Some(digits(l.host_tb) + " TB"))),
+    row("written by the host (TBW)", |r| of_writes(r, |l| Some(decimal_bytes(l.host_tb)))),
     row("drive writes a day (DWPD)", |r| of_writes(r, |l| Some(digits(l.drive_writes_per_day)))),
-    row("TBW until the rated erases", |r| of_writes(r, |l| Some(digits(l.rated_tb?) + " TB"))),
-    row("years until the rated erases", |r| of_writes(r, |l| Some(digits(l.rated_years?)))),
+    row("TBW until the rated erases", |r| of_writes(r, |l| l.rated_tb.map(decimal_bytes))),
+    row("rated erases at this rate after", |r| of_writes(r, |l| l.rated_years.map(years))),
 ];
 
 const RESOURCES: &[Row<RunResult>] = &[
@@ -187,7 +190,7 @@ fn bytes(n: u64) -> Option<String> {
     (n > 0).then(|| format_bytes(n))
 }
 
-fn rate(per_second: f64) -> String {
+pub(super) fn rate(per_second: f64) -> String {
     format_count(per_second.round() as u64)
 }
 
@@ -216,7 +219,7 @@ fn pieces(files: &FragmentationResult) -> Option<String> {
     (files.files > 0).then(|| format!("{mean:.1} of {:.1} KiB", files.mean_piece_kib))
 }
 
-fn latency(latency: &LatencyResult) -> Option<String> {
+pub(super) fn latency(latency: &LatencyResult) -> Option<String> {
     let p = latency.percentiles;
     let span = SimSpan::from_ns;
     (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
@@ -233,9 +236,26 @@ fn digits(value: f64) -> String {
         v if v >= 100.0 => format_count(v.round() as u64),
         v if v >= 10.0 => format!("{v:.1}"),
         v if v >= 1.0 => format!("{v:.2}"),
-        v if v >= 0.1 => format!("{v:.3}"),
-        v if v >= 0.01 => format!("{v:.4}"),
-        v => format!("{v:.5}"),
+        v => format!("{v:.3}"),
+    }
+}
+
+/// So many TB in TB, GB or MB.
+fn decimal_bytes(tb: f64) -> String {
+    match tb {
+        tb if tb >= 1.0 => format!("{} TB", digits(tb)),
+        tb if tb >= 1e-3 => format!("{} GB", digits(tb * 1e3)),
+        tb => format!("{} MB", digits(tb * 1e6)),
+    }
+}
+
+/// So many years in years, days or hours.
+fn years(years: f64) -> String {
+    let days = years * 365.0;
+    match days {
+        days if days >= 365.0 => format!("{} years", digits(years)),
+        days if days >= 1.0 => format!("{} days", digits(days)),
+        days => format!("{} h", digits(days * 24.0)),
     }
 }
 
@@ -308,9 +328,11 @@ mod tests {
     }
 
     #[test]
-    fn small_and_large_figures_have_three_digits() {
-        let shown = [0.00429, 0.0429, 0.429, 4.286, 42.86, 428.6, 4_286_000.0].map(digits);
-        assert_eq!(shown, ["0.00429", "0.0429", "0.429", "4.29", "42.9", "429", "4,286,000"]);
+    fn lifetimes_have_three_digits_in_a_unit_that_suits_them() {
+        let bytes = [0.000_004_29, 0.0429, 4.286, 4_286.4].map(decimal_bytes);
+        assert_eq!(bytes, ["4.29 MB", "42.9 GB", "4.29 TB", "4,286 TB"]);
+        let times = [0.001, 0.1, 4.286].map(years);
+        assert_eq!(times, ["8.76 h", "36.5 days", "4.29 years"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sentences about a run that keep its figures from being taken for more than they are.
 
 use dovetail_block::BLOCK_SIZE;
-use dovetail_time::format_bytes;
+use dovetail_time::{format_bytes, format_count};
 
 use super::RunResult;
 
@@ -66,12 +66,11 @@ fn little_written(facts: &Facts) -> Option<String> {
     }
     let (before, what_to_do) = match facts.is_preconditioned {
         false => ("was new", "write more, or give --precondition"),
-        true => ("mkfs had discarded", "write more, or fill the volume with --fill"),
+        true => ("mkfs had emptied", "write more, or fill the volume with --fill"),
     };
     Some(format!(
-        "In this run {} were written to a drive of {} that {before}: its write amplification and \
-         latencies are not those of a drive in use; {what_to_do}.",
-        format_bytes(facts.written),
+        "Less was written in this run than the drive of {} holds, which {before}: write \
+         amplification and latencies are not those of a drive in use; {what_to_do}.",
         format_bytes(facts.capacity)
     ))
 }
@@ -88,15 +87,24 @@ fn read_nothing(facts: &Facts) -> Option<String> {
     })
 }
 
-/// The sentence about wear on a drive that was shrunk.
+/// The sentence about the lifetime of a drive that was shrunk.
 pub(super) fn shrunk(run: &RunResult, scale: f64) -> Option<String> {
     (scale < 1.0 && run.lifetime.rated_years.is_some()).then(|| {
+        let share = fraction(scale);
         format!(
-            "The drive is shrunk to {scale:.4} of its size and as fast as before: at full size the same \
-             writes are {scale:.4} of its drive writes a day, and wear it out {:.0} times later.",
-            1.0 / scale
+            "The drive is shrunk to {share} and as fast as before: at full size the same writes are \
+             {share} of the drive writes a day, and the rated erases are {} times as far.",
+            format_count((1.0 / scale).round() as u64)
         )
     })
+}
+
+fn fraction(scale: f64) -> String {
+    let inverse = 1.0 / scale;
+    match (inverse - inverse.round()).abs() < 1e-9 * inverse {
+        true => format!("1/{}", inverse.round()),
+        false => format!("{scale:.4}"),
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +135,7 @@ mod tests {
         let [never, little] = sentences(&facts).try_into().unwrap();
         assert!(never.starts_with("The drive never cleaned in this run"), "{never}");
         assert!(
-            little.contains("4.00 GiB were written to a drive of 32.0 GiB that was new")
+            little.contains("than the drive of 32.0 GiB holds, which was new")
                 && little.contains("--precondition"),
             "{little}"
         );
@@ -140,10 +148,18 @@ mod tests {
         let aged = Facts { written: GIB, is_preconditioned: true, ..settled() };
         assert_eq!(sentences(&Facts { is_raw: true, ..aged.clone() }), [""; 0]);
         let [little] = sentences(&aged).try_into().unwrap();
-        assert!(
-            little.contains("that mkfs had discarded") && little.contains("--fill"),
-            "{little}"
-        );
+        assert!(little.contains("which mkfs had emptied") && little.contains("--fill"), "{little}");
+    }
+
+    #[test]
+    fn a_shrunk_drive_says_so_where_it_has_a_lifetime() {
+        let mut run = RunResult::default();
+        assert_eq!(shrunk(&run, 0.5), None);
+        run.lifetime.rated_years = Some(3.0);
+        assert_eq!(shrunk(&run, 1.0), None);
+        let said = shrunk(&run, 1.0 / 48.0).unwrap_or_default();
+        assert!(said.contains("are 1/48 of") && said.contains("48 times as far"), "{said}");
+        assert_eq!(fraction(0.3), "0.3000");
     }
 
     #[test]
