@@ -93,7 +93,8 @@ pub(super) fn shrunk(run: &RunResult, scale: f64) -> Option<String> {
         let share = fraction(scale);
         format!(
             "The drive is shrunk to {share} and as fast as before: at full size the same writes are \
-             {share} of the drive writes a day, and the rated erases are {} times as far.",
+             {share} of the drive writes a day, and the rated erases come after {} times the time \
+             and the bytes.",
             format_count((1.0 / scale).round() as u64)
         )
     })
@@ -158,7 +159,7 @@ mod tests {
         run.lifetime.rated_years = Some(3.0);
         assert_eq!(shrunk(&run, 1.0), None);
         let said = shrunk(&run, 1.0 / 48.0).unwrap_or_default();
-        assert!(said.contains("are 1/48 of") && said.contains("48 times as far"), "{said}");
+        assert!(said.contains("are 1/48 of") && said.contains("after 48 times the time"), "{said}");
         assert_eq!(fraction(0.3), "0.3000");
     }
 
