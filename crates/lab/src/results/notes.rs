@@ -6,7 +6,7 @@ use dovetail_time::{format_bytes, format_count};
 use super::RunResult;
 
 /// Facts about a run that sentences follow from.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Facts {
     /// A trace, or a stack without a file system.
     is_raw: bool,
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn preconditioning_settles_a_raw_drive_but_not_what_mkfs_discarded() {
         let aged = Facts { written: GIB, is_preconditioned: true, ..settled() };
-        assert_eq!(sentences(&Facts { is_raw: true, ..aged.clone() }), [""; 0]);
+        assert_eq!(sentences(&Facts { is_raw: true, ..aged }), [""; 0]);
         let [little] = sentences(&aged).try_into().unwrap();
         assert!(little.contains("which mkfs had emptied") && little.contains("--fill"), "{little}");
     }
