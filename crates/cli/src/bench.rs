@@ -30,7 +30,9 @@ use crate::{Failure, drive, memory};
 ///
 /// A stack is a file system with its options on a simulated drive (see `dovetail stack list`). The
 /// workload is a fio job file (.fio), a personality of Filebench's by name or as a .toml file, or a
-/// file-level trace, known by its content.
+/// file-level trace, known by its content. The stack raw is a drive without a file system, for fio
+/// jobs with filename=/dev/nvme0n1. Several drives or comma-separated options make one run for each
+/// combination.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp, media, office,
@@ -95,7 +97,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value = "impressions", requires = "fill")]
     fill_with: FillFiles,
     /// Fill the drive first, in order and then at random until its write amplification is steady.
-    /// Then the volume is made: mkfs discards what the drive holds, or the partition's part of it.
+    /// Then the volume is made, and its mkfs discards what the partition holds, unless the stack has
+    /// it leave that.
     #[arg(long, help_heading = "Drive")]
     precondition: bool,
     /// Run each stack so many times, each time with another seed.

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 8] = [
     ("job.fio", "[w]\nrw=randwrite\nbs=4k\nsize=4m\nfsync=64\n"),
     (
         "raw.fio",
@@ -17,9 +17,18 @@ const FILES: [(&str, &str); 5] = [
         "aged.fio",
         "[global]\nfilename=/dev/sda\ndirect=1\nbs=4k\nio_size=2g\n[r]\nrw=randread\n[w]\nrw=randwrite\n",
     ),
+    ("fill.fio", "[w]\nrw=write\nbs=64k\nsize=4g\nfsync=16\n"),
     (
         "small.toml",
         "name = \"small\"\nabout = \"\"\nfilesystem = \"f2fs\"\nmount = \"mode=lfs\"\ndrive = \"femu-32g\"\n",
+    ),
+    (
+        "kept-f2fs.toml",
+        "name = \"f2fs\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\n[mkfs]\ndiscard = false\n",
+    ),
+    (
+        "kept-ext4.toml",
+        "name = \"ext4\"\nabout = \"\"\nfilesystem = \"ext4\"\ndrive = \"femu-32g\"\n[mkfs]\ndiscard = false\n",
     ),
     (
         "own.toml",
@@ -148,11 +157,26 @@ fn an_aged_drive_is_steady_and_says_what_mkfs_took_from_it() {
     assert!(rated(&fresh) > 3.0 * rated(&aged));
     let notes = aged[0]["notes"].as_array().unwrap();
     assert_eq!(notes.len(), 1, "that it is shrunk: {notes:?}");
-    let volume = runs("job.fio --stack f2fs,ext4 --scale 1/64 --precondition");
+    let volume = runs("fill.fio --stack f2fs,ext4 --scale 1/64 --precondition");
     for run in &volume {
         assert_eq!(run["precondition"]["steady"], true);
         assert!(run["wear"]["erases_min"].as_u64().unwrap() > 0, "it is worn");
         let notes = run["notes"].to_string();
         assert!(notes.contains("which mkfs had emptied"), "{notes}");
     }
+}
+
+#[test]
+fn a_mkfs_that_does_not_discard_leaves_the_drive_as_full_as_it_was() {
+    let moved = |stacks: &str| {
+        let job = format!("fill.fio --stack {stacks} --scale 1/64 --precondition");
+        let found = runs(&job);
+        let moved = found.iter().map(|run| run["totals"]["programs"]["gc"].as_u64().unwrap());
+        let kept = found.iter().map(|run| run["precondition"]["kept"].as_bool().unwrap());
+        (moved.collect::<Vec<_>>(), kept.collect::<Vec<_>>())
+    };
+    let (kept, discarded) = (moved("kept-f2fs.toml,kept-ext4.toml"), moved("f2fs,ext4"));
+    assert_eq!((kept.1, discarded.1), (vec![true; 2], vec![false; 2]));
+    assert!(kept.0.iter().all(|pages| *pages > 10_000), "{:?}", kept.0);
+    assert_eq!(discarded.0, [0, 0], "what is cleaned holds nothing");
 }

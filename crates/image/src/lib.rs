@@ -13,6 +13,7 @@ mod error;
 mod ext;
 mod f2fs;
 mod format;
+mod kept;
 mod line;
 mod list;
 mod medium;
@@ -28,7 +29,7 @@ pub use format::{FORMATS, Files, Format, Inspected, Mount, Structure, Tell, form
 pub use list::{Listing, list};
 pub use medium::{Medium, OpenError, is_drive};
 pub use path::{find, resolve};
-pub use stack::{Device, InStacks, Mounted, Setup, SetupError, Variant, in_stacks};
+pub use stack::{Device, InStacks, Mounted, Setup, SetupError, Variant, discards, in_stacks};
 pub use tree::{Tree, Xattrs};
 
 /// Bytes copied at a time.

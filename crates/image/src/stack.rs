@@ -31,6 +31,18 @@ pub struct Setup<'a> {
     pub device_addresses: bool,
 }
 
+impl Setup<'_> {
+    /// mkfs discards what the device holds: `discard` of `[mkfs]`, true if it is left out.
+    pub fn discards(&self) -> bool {
+        discards(self.mkfs)
+    }
+}
+
+/// mkfs with the settings of a table `[mkfs]` discards what the device holds.
+pub fn discards(mkfs: &toml::Table) -> bool {
+    mkfs.get("discard").and_then(toml::Value::as_bool).unwrap_or(true)
+}
+
 /// A reason why a volume of a stack cannot be made or mounted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {

@@ -138,6 +138,7 @@ fn fill_and_age(
         random_bytes: (unmeasured + wafs.len() as u64 * window) * BLOCK_SIZE,
         waf: wafs.last().copied().unwrap_or(1.0),
         steady: is_steady(&wafs),
+        kept: true,
     })
 }
 

@@ -9,6 +9,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{Guarantees, Limits, XattrLayout};
 use serde::Deserialize;
 
+use crate::kept::Kept;
 use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};
 
 /// Below this mke2fs makes small blocks and many inodes (mke2fs.conf, `small`).
@@ -24,6 +25,7 @@ struct Mkfs {
     inode_ratio: Option<u32>,
     journal_blocks: Option<u32>,
     reserved_percent: Option<u32>,
+    discard: Option<bool>,
 }
 
 /// There is nothing of these file systems in sysfs that changes anything here.
@@ -58,7 +60,12 @@ fn build(setup: &Setup<'_>, mut planner: Planner, kind: Kind) -> Mounted {
 fn make(setup: &Setup<'_>, device: impl Scheduler, kind: Kind) -> Result<(), SetupError> {
     let mut device = device;
     let full_bytes = device.info().blocks as f64 * BLOCK_SIZE as f64 / setup.scale.value();
-    mkfs(&mut device, &mkfs_options(setup, kind, full_bytes)?).map(drop).map_err(SetupError::volume)
+    let options = mkfs_options(setup, kind, full_bytes)?;
+    let made = match setup.discards() {
+        true => mkfs(&mut device, &options),
+        false => mkfs(&mut Kept(device), &options),
+    };
+    made.map(drop).map_err(SetupError::volume)
 }
 
 fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {

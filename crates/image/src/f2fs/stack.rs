@@ -10,6 +10,7 @@ use dovetail_time::{AtFloor, Ratio, SimTime};
 use dovetail_vfs::{Guarantees, Limits};
 use serde::Deserialize;
 
+use crate::kept::Kept;
 use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};
 
 /// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
@@ -30,6 +31,7 @@ struct Mkfs {
     segs_per_sec: Option<u32>,
     secs_per_zone: Option<u32>,
     large_nat: bool,
+    discard: Option<bool>,
 }
 
 /// The stack's table `[sysfs]`, by the kernel's names.
@@ -69,7 +71,16 @@ fn build(setup: &Setup<'_>, mut planner: Planner, variant: Variant) -> Mounted {
 
 fn make(setup: &Setup<'_>, device: impl Scheduler, variant: Variant) -> Result<(), SetupError> {
     let mut device = device;
-    let made = mkfs(&mut device, &MkfsOptions { variant, ..mkfs_options(setup)? });
+    let options = MkfsOptions { variant, ..mkfs_options(setup)? };
+    let made = match setup.discards() {
+        true => mkfs(&mut device, &options),
+        false if variant == Variant::Iplfs => {
+            return Err(SetupError::settings(
+                "[mkfs] discard is false: IPLFS needs an empty drive",
+            ));
+        }
+        false => mkfs(&mut Kept(device), &options),
+    };
     made.map(drop).map_err(SetupError::volume)
 }
 

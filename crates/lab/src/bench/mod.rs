@@ -197,7 +197,7 @@ fn drive(job: &Job<'_>) -> Result<(CheckedDevice<Drive>, Option<PreconditionResu
         return Ok((drive, None));
     }
     let done = precondition(&mut drive, job.seed, job.stop, &mut |told| (job.progress)(told))?;
-    Ok((drive, Some(done)))
+    Ok((drive, Some(PreconditionResult { kept: job.stack.keeps_content(), ..done })))
 }
 
 /// A new stack with the workload's files on it, at rest.

@@ -6,6 +6,7 @@ use std::path::Path;
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::{DriveConfig, Overrides, Profile, ProfileError};
 use dovetail_host::HostCosts;
+use dovetail_image::discards;
 use dovetail_time::{Ratio, parse_bytes};
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +137,11 @@ impl Stack {
     /// It is a drive without a file system.
     pub fn is_raw(&self) -> bool {
         self.filesystem == NONE
+    }
+
+    /// What the drive held before is not discarded when the stack is made.
+    pub fn keeps_content(&self) -> bool {
+        self.is_raw() || !discards(&self.mkfs)
     }
 
     /// A raw drive has none of what belongs to a file system.

@@ -12,6 +12,8 @@ struct Facts {
     is_raw: bool,
     /// The drive was filled and aged before.
     is_preconditioned: bool,
+    /// It still held that when the run began.
+    is_full: bool,
     /// Bytes that the host wrote to the drive in the run.
     written: u64,
     /// Bytes of the drive for the host.
@@ -42,6 +44,7 @@ impl Facts {
         Self {
             is_raw: run.stack.is_raw(),
             is_preconditioned: run.precondition.is_some(),
+            is_full: run.precondition.as_ref().is_some_and(|done| done.kept),
             written: drive.written_blocks * BLOCK_SIZE,
             capacity: run.drive.capacity_bytes,
             cleaned: drive.gc_runs,
@@ -60,8 +63,7 @@ fn never_cleaned(facts: &Facts) -> Option<String> {
 /// A drive that was full and aged when the run began is in its state at once; one whose content
 /// mkfs discarded is not.
 fn little_written(facts: &Facts) -> Option<String> {
-    let is_full = facts.is_raw && facts.is_preconditioned;
-    if is_full || facts.written == 0 || facts.written >= facts.capacity {
+    if facts.is_full || facts.written == 0 || facts.written >= facts.capacity {
         return None;
     }
     let (before, what_to_do) = match facts.is_preconditioned {
@@ -145,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn preconditioning_settles_a_raw_drive_but_not_what_mkfs_discarded() {
+    fn preconditioning_settles_a_drive_unless_mkfs_discarded_it() {
         let aged = Facts { written: GIB, is_preconditioned: true, ..settled() };
-        assert_eq!(sentences(&Facts { is_raw: true, ..aged }), [""; 0]);
+        assert_eq!(sentences(&Facts { is_full: true, ..aged }), [""; 0]);
         let [little] = sentences(&aged).try_into().unwrap();
         assert!(little.contains("which mkfs had emptied") && little.contains("--fill"), "{little}");
     }

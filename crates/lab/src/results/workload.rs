@@ -76,6 +76,9 @@ pub struct PreconditionResult {
     /// True if it had become steady: the last windows' write amplification within 1 % of each
     /// other.
     pub steady: bool,
+    /// True if the drive still held all of it when the run began: no mkfs discarded it.
+    #[serde(default)]
+    pub kept: bool,
 }
 
 /// One job: threads that are reported together.
