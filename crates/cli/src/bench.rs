@@ -97,8 +97,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value = "impressions", requires = "fill")]
     fill_with: FillFiles,
     /// Fill the drive first, in order and then at random until its write amplification is steady.
-    /// Then the volume is made, and its mkfs discards what the partition holds, unless the stack has
-    /// it leave that.
+    /// Then the volume is made, and its mkfs discards what the partition holds, unless the stack
+    /// has it leave that.
     #[arg(long, help_heading = "Drive")]
     precondition: bool,
     /// Run each stack so many times, each time with another seed.

@@ -139,7 +139,7 @@ impl Stack {
         self.filesystem == NONE
     }
 
-    /// What the drive held before is not discarded when the stack is made.
+    /// Content that the drive held before stays on it when the stack is made.
     pub fn keeps_content(&self) -> bool {
         self.is_raw() || !discards(&self.mkfs)
     }

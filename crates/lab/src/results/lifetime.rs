@@ -14,7 +14,7 @@ const DAYS_OF_YEAR: f64 = 365.0;
 /// are taken to wear alike; `wear_spread` tells by how much they do not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LifetimeResult {
-    /// What the host wrote to the drive, in TB of 10^12 bytes.
+    /// Bytes that the host wrote to the drive, in TB of 10^12.
     pub host_tb: f64,
     /// Drive writes a day (DWPD): what the host wrote over the capacity, over the days of virtual
     /// time; 0 if no time passed.

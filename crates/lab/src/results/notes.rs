@@ -55,8 +55,8 @@ impl Facts {
 }
 
 fn never_cleaned(facts: &Facts) -> Option<String> {
-    let sentence = "The drive never cleaned in this run: spare flash and the way of cleaning made no \
-                    difference yet.";
+    let sentence = "The drive never cleaned in this run: spare flash and the way of cleaning made \
+                    no difference yet.";
     (facts.written > 0 && facts.cleaned == 0).then(|| sentence.into())
 }
 
@@ -83,8 +83,8 @@ fn read_nothing(facts: &Facts) -> Option<String> {
     (facts.is_raw && facts.empty_read_blocks > 0).then(|| {
         let share = facts.empty_read_blocks as f64 / facts.read_blocks.max(1) as f64 * 100.0;
         format!(
-            "{share:.0} % of the blocks read held nothing, and the drive answered without its flash: \
-             write them first, or give --precondition."
+            "{share:.0} % of the blocks read held nothing, and the drive answered without its \
+             flash: write them first, or give --precondition."
         )
     })
 }
@@ -94,9 +94,9 @@ pub(super) fn shrunk(run: &RunResult, scale: f64) -> Option<String> {
     (scale < 1.0 && run.lifetime.rated_years.is_some()).then(|| {
         let share = fraction(scale);
         format!(
-            "The drive is shrunk to {share} and as fast as before: at full size the same writes are \
-             {share} of the drive writes a day, and the rated erases come after {} times the time \
-             and the bytes.",
+            "The drive is shrunk to {share} and as fast as before: at full size the same writes \
+             are {share} of the drive writes a day, and the rated erases come after {} times the \
+             time and the bytes.",
             format_count((1.0 / scale).round() as u64)
         )
     })

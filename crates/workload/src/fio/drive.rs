@@ -31,7 +31,8 @@ fn problem(job: &Job, drive: &str) -> Option<String> {
     if settings.filenames.is_empty() || other.is_some() {
         let files = other.map_or("files of its own".into(), |name| format!("the file \"{name}\""));
         return Some(format!(
-            "is on {files}, and a raw drive has none; add filename=/dev/nvme0n1 for the drive itself"
+            "is on {files}, and a raw drive has none; add filename=/dev/nvme0n1 for the drive \
+             itself"
         ));
     }
     if let Some(other) = settings.filenames.iter().find(|name| *name != drive) {
