@@ -33,7 +33,7 @@ pub(crate) fn summarize(
         (drive::describe(drive.config(), drive), drive::wear(drive.config(), drive));
     RunResult {
         floors: drive.config().floors.iter().map(FloorResult::from).collect(),
-        lifetime: LifetimeResult::of(&totals, &described, &wear),
+        lifetime: LifetimeResult::of(&totals, counted.programmed_pages(), &described, &wear),
         totals,
         written: counts(&last.written, &first.written),
         events: counts(&last.events, &first.events),

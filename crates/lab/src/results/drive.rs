@@ -110,14 +110,6 @@ pub struct ProgramsByCause {
     pub translation: u64,
 }
 
-impl ProgramsByCause {
-    /// All of them.
-    pub const fn total(&self) -> u64 {
-        let Self { host, gc, wear, retire, journal, remap, translation } = *self;
-        host + gc + wear + retire + journal + remap + translation
-    }
-}
-
 /// Pages read from flash, by why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReadsByCause {

@@ -19,8 +19,8 @@ pub struct LifetimeResult {
     /// Drive writes a day (DWPD): what the host wrote over the capacity, over the days of virtual
     /// time; 0 if no time passed.
     pub drive_writes_per_day: f64,
-    /// Times that the flash was programmed from end to end; each takes an erase of every block,
-    /// sooner or later.
+    /// Erases that the run costs each block: those that there were, or the times that the flash was
+    /// programmed from end to end if those are more, since each takes an erase sooner or later.
     pub cycles: f64,
     /// TB that the host can write at this write amplification until the blocks have had their rated
     /// erases; null if nothing was programmed.
@@ -38,6 +38,8 @@ struct Facts {
     written: u64,
     /// Bytes programmed, for whatever reason.
     programmed: u64,
+    /// Bytes of the blocks that were erased.
+    erased: u64,
     /// Bytes that the host can address.
     capacity: u64,
     /// Bytes of flash.
@@ -48,11 +50,17 @@ struct Facts {
 }
 
 impl LifetimeResult {
-    /// The lifetime by a run's other results.
-    pub(crate) fn of(totals: &Totals, drive: &DriveResult, wear: &WearResult) -> Self {
+    /// The lifetime by a run's other results and the pages that it programmed.
+    pub(crate) fn of(
+        totals: &Totals,
+        programmed_pages: u64,
+        drive: &DriveResult,
+        wear: &WearResult,
+    ) -> Self {
         let facts = Facts {
             written: totals.drive.written_blocks * BLOCK_SIZE,
-            programmed: totals.drive.programs.total() * u64::from(drive.page_bytes),
+            programmed: programmed_pages * u64::from(drive.page_bytes),
+            erased: totals.drive.erases * drive.block_bytes,
             capacity: drive.capacity_bytes,
             flash: drive.raw_bytes,
             endurance: wear.endurance,
@@ -67,7 +75,7 @@ impl Facts {
         let host_tb = self.written as f64 / BYTES_OF_TB;
         let days = self.elapsed_s / SECONDS_OF_DAY;
         let drive_writes = self.written as f64 / self.capacity.max(1) as f64;
-        let cycles = self.programmed as f64 / self.flash.max(1) as f64;
+        let cycles = self.programmed.max(self.erased) as f64 / self.flash.max(1) as f64;
         // so many runs like this one
         let runs = (cycles > 0.0).then(|| f64::from(self.endurance) / cycles);
         LifetimeResult {
@@ -95,6 +103,7 @@ mod tests {
         let facts = Facts {
             written: 2 * TB,
             programmed: 5 * TB,
+            erased: 4 * TB,
             capacity: TB,
             flash: TB + TB / 4,
             endurance: 3000,
@@ -108,6 +117,9 @@ mod tests {
         let worse = Facts { programmed: 10 * TB, ..facts }.lifetime();
         assert_eq!((worse.drive_writes_per_day, worse.rated_tb), (4.0, Some(750.0)));
         assert_eq!(worse.rated_years, Some(375.0 / 730.0));
+        // blocks that are erased before they are full wear as well
+        let wasteful = Facts { erased: 10 * TB, ..facts }.lifetime();
+        assert_eq!(wasteful, worse);
     }
 
     #[test]
@@ -115,6 +127,7 @@ mod tests {
         let facts = Facts {
             written: 0,
             programmed: 0,
+            erased: 0,
             capacity: TB,
             flash: TB,
             endurance: 1000,
@@ -126,22 +139,22 @@ mod tests {
     }
 
     #[test]
-    fn all_programs_count_whatever_their_cause() {
+    fn a_lifetime_follows_from_a_runs_other_results() {
         let mut totals = Totals { elapsed_s: 86_400.0, ..Totals::default() };
         totals.drive.written_blocks = 256;
-        let programs = &mut totals.drive.programs;
-        (programs.host, programs.gc, programs.wear, programs.retire) = (1, 2, 3, 4);
-        (programs.journal, programs.remap, programs.translation) = (5, 6, 7);
         let drive = DriveResult {
             capacity_bytes: 1 << 20,
             raw_bytes: 28 << 14,
             page_bytes: 1 << 14,
+            block_bytes: 2 << 14,
             ..DriveResult::default()
         };
         let wear =
             WearResult { erases_min: 3, erases_max: 8, endurance: 730, ..WearResult::default() };
-        let lifetime = LifetimeResult::of(&totals, &drive, &wear);
+        let lifetime = LifetimeResult::of(&totals, 28, &drive, &wear);
         assert_eq!((lifetime.cycles, lifetime.drive_writes_per_day), (1.0, 1.0));
         assert_eq!((lifetime.rated_years, lifetime.wear_spread), (Some(2.0), 5));
+        totals.drive.erases = 28;
+        assert_eq!(LifetimeResult::of(&totals, 28, &drive, &wear).cycles, 2.0);
     }
 }
