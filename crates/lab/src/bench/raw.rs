@@ -95,6 +95,10 @@ impl<D: Scheduler> Simulated for RawDrive<D> {
         self.perform(Command::Read { range, into: Some(into) })
     }
 
+    fn is_cached(&self, _: Ino, _: u64) -> bool {
+        false
+    }
+
     fn drop_cache(&mut self, _: Ino) {}
 
     fn written(&self) -> Vec<Count> {

@@ -12,8 +12,8 @@ use super::recorder::{Recorder, ThreadRecord};
 use super::series::{fs_waf, series};
 use crate::map_cache::map_cache;
 use crate::results::{
-    ByKind, Counts, FloorResult, JobResult, LifetimeResult, MemoryResult, RemapResult, RequestResult,
-    RequestsResult, RunResult, Totals,
+    ByKind, Counts, FloorResult, JobResult, LifetimeResult, MemoryResult, RemapResult,
+    RequestResult, RequestsResult, RunResult, Totals,
 };
 
 /// The results of a measurement that took `elapsed`, as far as recorder and drive know them. `jobs`
