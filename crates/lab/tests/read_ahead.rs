@@ -20,6 +20,7 @@ fn runs(job: &str, window_kib: u32) -> Vec<RunResult> {
     let experiment = Experiment {
         source: &source,
         fill: None,
+        precondition: false,
         stacks: &stacks,
         scale: "1/64".parse().unwrap(),
         seed: 3,

@@ -25,6 +25,7 @@ fn runs(stacks: &[&str], scale: &str) -> Vec<RunResult> {
     let experiment = Experiment {
         source: &source,
         fill: None,
+        precondition: false,
         stacks: &stacks,
         scale: scale.parse().unwrap(),
         seed: 1,
