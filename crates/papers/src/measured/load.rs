@@ -142,9 +142,9 @@ impl Bench {
         at + SimSpan::from_ns(gap as u64)
     }
 
-    /// The drive is left alone until all that it was told is through.
+    /// The drive is left alone until all that it was told is through, and for two seconds more.
     pub(super) fn settle(&mut self) {
-        self.now = self.now.max(self.drive.idle_from());
+        self.now = self.now.max(self.drive.idle_from()) + SimSpan::from_ms(2000);
     }
 }
 

@@ -11,6 +11,8 @@ use super::{MeasuredError, Setting};
 
 /// Blocks of a command that fills a drive: 1 MiB.
 const FILL_BLOCKS: u64 = 256;
+/// Blocks of 256 MiB.
+const NEAR_BLOCKS: u64 = 1 << 16;
 /// Windows of a fill, by each of which a rate is taken.
 const WINDOWS: u64 = 400;
 /// Commands of a measurement of latency.
@@ -34,6 +36,14 @@ pub enum Workload {
     /// Random writes of 4 KiB to an empty drive.
     Writes {
         /// Writes in flight.
+        depth: u32,
+    },
+    /// Random reads or writes of 4 KiB within 256 MiB that were written in a row: what the classes
+    /// of cards are measured by.
+    Near {
+        /// Writes.
+        is_write: bool,
+        /// Commands in flight.
         depth: u32,
     },
     /// Writes of 1 MiB in a row, from an empty drive to a full one.
@@ -82,6 +92,10 @@ impl fmt::Display for Workload {
             }
             Self::InARow { depth } => write!(f, "reads of 1 MiB in a row, {depth} in flight"),
             Self::Writes { depth } => write!(f, "random writes of 4 KiB, {depth} in flight"),
+            Self::Near { is_write, depth } => {
+                let kind = if *is_write { "writes" } else { "reads" };
+                write!(f, "random {kind} of 4 KiB within 256 MiB, {depth} in flight")
+            }
             Self::Fill => write!(f, "fill in a row"),
             Self::Overwrite { gib } => write!(f, "random writes over {gib} GiB, steady"),
             Self::AtRate { writes } => write!(f, "{writes} random writes a second, steady"),
@@ -126,6 +140,11 @@ impl Workload {
             }
             Self::Writes { depth } => {
                 one(&mut bench, stream(true, 1, Order::AtRandom, Pace::Depth(depth), blocks))?
+            }
+            Self::Near { is_write, depth } => {
+                fill(&mut bench, NEAR_BLOCKS)?;
+                let pace = Pace::Depth(depth);
+                one(&mut bench, stream(is_write, 1, Order::AtRandom, pace, NEAR_BLOCKS))?
             }
             Self::Fill => {
                 // one thread with one write in flight, as drive tests have it
