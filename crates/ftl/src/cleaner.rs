@@ -30,6 +30,8 @@ pub(crate) enum Choice {
     Policy,
     /// The line of the SLC cache that was filled first.
     Fold,
+    /// This line, which was read often.
+    Refresh(LineId),
     /// The line that keeps least: the policy has chosen lines that gave nothing for a whole round
     /// of them.
     LeastKept,
@@ -132,6 +134,11 @@ impl Cleaner {
         self.run.is_some()
     }
 
+    /// The cause of the run.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.run.map(|run| run.cause)
+    }
+
     /// Tells whether so many lines are free that a write needs no cleaning at all.
     #[inline]
     pub(crate) fn is_at_rest(&self, lines: &Lines) -> bool {
@@ -163,6 +170,7 @@ impl Cleaner {
         debug_assert!(self.run.is_none(), "a run must end before the next one begins");
         let chosen = self.choose(lines, now, choice)?;
         let (line, cause) = match self.worn_apart(lines) {
+            _ if matches!(choice, Choice::Refresh(_)) => (chosen, Cause::Refresh),
             Some(line) if choice != Choice::Fold => (line, Cause::Wear),
             _ if lines.mode(chosen) == CellMode::Single => (chosen, Cause::Fold),
             _ => (chosen, Cause::Gc),
@@ -176,6 +184,9 @@ impl Cleaner {
     /// Asks the policy. With less than the reserve free (cleaning was interrupted by power cuts)
     /// the line that keeps least is taken whatever the policy: its pages find room.
     fn choose(&mut self, lines: &Lines, now: Seq, choice: Choice) -> Option<LineId> {
+        if let Choice::Refresh(line) = choice {
+            return Some(line);
+        }
         if choice == Choice::LeastKept || self.is_below_reserve(lines) {
             return lines.least_kept();
         }

@@ -150,6 +150,10 @@ const FLASH: &[Row<RunResult>] = &[
     row("pages moved off bad blocks", |r| some(r.totals.drive.programs.retire)),
     row("journal of discards", |r| some(r.totals.drive.programs.journal)),
     row("translation pages", |r| some(r.totals.drive.programs.translation)),
+    row("pages folded out of the SLC cache", |r| some(r.totals.drive.programs.fold)),
+    row("pages rewritten after many reads", |r| some(r.totals.drive.programs.refresh)),
+    row("pages into the SLC cache", |r| some(r.totals.drive.cells.as_ref()?.slc_pages)),
+    row("pages left empty in word lines", |r| some(r.totals.drive.cells.as_ref()?.skipped_pages)),
     row("reads to merge", |r| some(r.totals.drive.flash_reads.merge)),
     row("drive's lines cleaned (stalls)", |r| {
         let drive = &r.totals.drive;

@@ -59,7 +59,7 @@ impl Drive {
     ) -> Result<Completion, DeviceError> {
         self.check_renames(renames)?;
         for rename in renames.iter() {
-            self.send_source(at, rename.from)?;
+            self.send_dirty(at, rename.from)?;
         }
         for _ in 0..batch_pages(&self.config) {
             self.make_room(at)?;

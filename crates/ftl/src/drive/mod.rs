@@ -12,6 +12,7 @@ mod owed;
 mod program;
 mod read;
 mod recover;
+mod refresh;
 mod relocate;
 mod remap;
 mod remap_log;
@@ -20,6 +21,7 @@ mod single;
 mod thin;
 mod write;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use dovetail_block::{
@@ -34,7 +36,7 @@ use crate::cache::Occupancy;
 use crate::cleaner::Cleaner;
 use crate::config::{ConfigError, DriveConfig, StreamsBy};
 use crate::controller::Controller;
-use crate::lines::Lines;
+use crate::lines::{LineId, Lines};
 use crate::mapping::MapCost;
 use crate::medium::Medium;
 use crate::metadata::journal::Journal;
@@ -77,6 +79,8 @@ pub struct Drive {
     controller: Controller,
     /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
     at_work: SimTime,
+    /// Lines that were read often.
+    to_refresh: VecDeque<LineId>,
     /// Writes go past the SLC cache until idle time has emptied a part of it.
     past_cache: bool,
     /// The sequences of writes, where they have streams of their own.
@@ -141,6 +145,7 @@ impl Drive {
             write_link_until: SimTime::ZERO,
             controller: Controller::new(config.cores),
             at_work: SimTime::ZERO,
+            to_refresh: VecDeque::new(),
             past_cache: false,
             sequences: sequences(&config),
             counters: Counters::default(),
@@ -470,6 +475,7 @@ impl Drive {
         let cost = self.translation.tick(at);
         self.occupy_controller(cost);
         self.settle_between_commands(at)?;
+        self.refresh_along(at)?;
         self.erase_what_is_ready(at)
     }
 

@@ -72,6 +72,7 @@ impl Drive {
         let first_missing = u64::from(missing.trailing_zeros());
         let lba = Lba(span.lpn.0 * u64::from(self.config.subpages()) + first_missing);
         let ready = self.read_page(at, ppn, missing.count_ones(), lba)?;
+        self.note_host_read(ppn);
         for (subpage, token) in
             tokens.iter_mut().enumerate().filter(|(subpage, _)| missing >> subpage & 1 == 1)
         {

@@ -47,7 +47,12 @@ impl Drive {
             return Ok(at);
         }
         for pair in pairs {
-            self.send_source(at, pair.from)?;
+            self.send_dirty(at, pair.from)?;
+            // Capacitors keep what is in the buffer: behind a remap that is on flash when the power
+            // goes, it would come back as newer.
+            if self.config.power_loss_protection {
+                self.send_dirty(at, pair.to)?;
+            }
         }
         let at = self.want_pairs(at, pairs)?;
         self.make_room_in_log(at, pairs.len())?;
@@ -55,10 +60,10 @@ impl Drive {
         self.carry_out(at, pairs)
     }
 
-    /// Sends a source to flash that is only in the write buffer.
-    pub(super) fn send_source(&mut self, at: SimTime, from: Lba) -> Result<(), DeviceError> {
-        if self.buffer.dirty_mut(page_of(from)).is_some() {
-            self.send(at, page_of(from))?;
+    /// Sends a block to flash that is only in the write buffer.
+    pub(super) fn send_dirty(&mut self, at: SimTime, lba: Lba) -> Result<(), DeviceError> {
+        if self.buffer.dirty_mut(page_of(lba)).is_some() {
+            self.send(at, page_of(lba))?;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use dovetail_time::SimSpan;
 
 use super::recorder::Baseline;
 use crate::results::{
-    ByKind, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult, ProgramsByCause,
-    ReadsByCause, WearResult,
+    ByKind, CellsResult, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult,
+    ProgramsByCause, ReadsByCause, WearResult,
 };
 
 /// Points of a latency curve.
@@ -74,7 +74,21 @@ fn programs(counted: &Counters) -> ProgramsByCause {
         journal: programs(Cause::Journal),
         remap: programs(Cause::Remap),
         translation: programs(Cause::Translation),
+        fold: programs(Cause::Fold),
+        refresh: programs(Cause::Refresh),
     }
+}
+
+/// Counts of cells of several bits; `None` where there is none.
+fn cells(counted: &Counters) -> Option<CellsResult> {
+    let cells = CellsResult {
+        slc_pages: counted.single_programs,
+        fold_runs: counted.fold_runs,
+        fold_stalls: counted.fold_stalls,
+        skipped_pages: counted.skipped_pages,
+        refresh_runs: counted.refresh_runs,
+    };
+    (cells != CellsResult::default()).then_some(cells)
 }
 
 /// Counts of the drive.
@@ -102,6 +116,7 @@ pub(super) fn totals(counted: &Counters) -> DriveTotals {
         buffer_read_hits: counted.buffer_read_hits,
         buffer_overwrites: counted.buffer_overwrites,
         map_accesses: counted.map_accesses,
+        cells: cells(counted),
     }
 }
 

@@ -108,6 +108,32 @@ pub struct ProgramsByCause {
     /// Translation pages of a demand-paged map.
     #[serde(default)]
     pub translation: u64,
+    /// Folded out of the SLC cache. Left out where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fold: u64,
+    /// Moved because their blocks had been read often. Left out where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refresh: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Counts of a drive on cells of several bits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellsResult {
+    /// Pages programmed at one bit a cell.
+    pub slc_pages: u64,
+    /// Lines of the SLC cache that were folded.
+    pub fold_runs: u64,
+    /// Of these, lines that writes had to wait for.
+    pub fold_stalls: u64,
+    /// Pages used up empty, because their word line had to be programmed.
+    pub skipped_pages: u64,
+    /// Lines rewritten because they had been read often.
+    pub refresh_runs: u64,
 }
 
 /// Pages read from flash, by why.

@@ -24,7 +24,8 @@ pub use crate::map_cache::latencies;
 
 pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{
-    DieResult, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, ReadsByCause, WearResult,
+    CellsResult, DieResult, DriveResult, LatencyResult, MemoryResult, ProgramsByCause,
+    ReadsByCause, WearResult,
 };
 pub use floor::{FloorResult, floor_notes};
 pub use lifetime::LifetimeResult;

@@ -20,6 +20,10 @@ struct Facts {
     capacity: u64,
     /// Lines cleaned in the run.
     cleaned: u64,
+    /// Pages programmed into the SLC cache, the drive's own among them.
+    slc_pages: u64,
+    /// Pages programmed for the host, wherever.
+    host_pages: u64,
     /// Blocks that the host read.
     read_blocks: u64,
     /// Those of them that held nothing.
@@ -30,7 +34,7 @@ struct Facts {
 type Rule = fn(&Facts) -> Option<String>;
 
 /// All sentences, in their order. A further one is a rule here, with its facts above.
-const RULES: [Rule; 3] = [never_cleaned, little_written, read_nothing];
+const RULES: [Rule; 4] = [never_cleaned, in_the_cache, little_written, read_nothing];
 
 /// The sentences about a run.
 pub(crate) fn notes(run: &RunResult) -> Vec<String> {
@@ -48,6 +52,8 @@ impl Facts {
             written: drive.written_blocks * BLOCK_SIZE,
             capacity: run.drive.capacity_bytes,
             cleaned: drive.gc_runs,
+            slc_pages: drive.cells.as_ref().map_or(0, |cells| cells.slc_pages),
+            host_pages: drive.programs.host,
             read_blocks: drive.read_blocks,
             empty_read_blocks: drive.empty_read_blocks,
         }
@@ -58,6 +64,13 @@ fn never_cleaned(facts: &Facts) -> Option<String> {
     let sentence = "The drive never cleaned in this run: spare flash and the way of cleaning made \
                     no difference yet.";
     (facts.written > 0 && facts.cleaned == 0).then(|| sentence.into())
+}
+
+/// The drive's own pages go there, too: more pages than the host's alone.
+fn in_the_cache(facts: &Facts) -> Option<String> {
+    let sentence = "All writes went to the drive's SLC cache in this run: what it does when the \
+                    cache is full was not seen.";
+    (facts.host_pages > 0 && facts.slc_pages >= facts.host_pages).then(|| sentence.into())
 }
 
 /// A drive that was full and aged when the run began is in its state at once; one whose content
@@ -130,6 +143,15 @@ mod tests {
         assert_eq!(sentences(&settled()), [""; 0]);
         let read = Facts { capacity: GIB, read_blocks: 7, ..Facts::default() };
         assert_eq!(sentences(&read), [""; 0]);
+    }
+
+    #[test]
+    fn a_run_within_the_slc_cache_says_so() {
+        let within = Facts { slc_pages: 120, host_pages: 100, ..settled() };
+        let [sentence] = sentences(&within).try_into().unwrap();
+        assert!(sentence.contains("SLC cache"), "{sentence}");
+        assert_eq!(sentences(&Facts { slc_pages: 40, ..within }), [""; 0]);
+        assert_eq!(sentences(&Facts { slc_pages: 0, ..within }), [""; 0]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ProgramsByCause, ReadsByCause};
+use super::{CellsResult, ProgramsByCause, ReadsByCause};
 
 /// Figures of a whole run. A *call* is one that reads, writes, syncs or discards; of a replay, a
 /// request of the trace.
@@ -74,4 +74,7 @@ pub struct DriveTotals {
     pub buffer_overwrites: u64,
     /// Accesses to the map.
     pub map_accesses: u64,
+    /// Counts of a drive on cells of several bits; left out of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<CellsResult>,
 }
