@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
+mod drives;
 mod explore;
 mod figures;
 mod fuse_bench;
@@ -36,7 +37,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 21] = [
+const CHORES: [Chore; 22] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -122,6 +123,11 @@ const CHORES: [Chore; 21] = [
         name: "figures",
         about: "run the papers' figures and renew docs/figures.md: cargo xtask figures [--full] [FIGURE...] (5 minutes; hours with --full, goes on where it was stopped)",
         run: figures::figures,
+    },
+    Chore {
+        name: "drives",
+        about: "play what was measured on real drives and renew the table in docs/drives.md (5 minutes)",
+        run: drives::drives,
     },
     Chore {
         name: "record",

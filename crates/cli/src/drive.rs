@@ -26,6 +26,10 @@ pub(crate) enum Command {
         /// Shrink capacity and keep the ratios.
         #[arg(long, default_value = "1", value_parser = scale)]
         scale: Ratio,
+        /// Print the profile itself, with all that it takes from its base: to be changed and given
+        /// to --drive.
+        #[arg(long, conflicts_with = "scale")]
+        toml: bool,
     },
     /// Make a file with an emulated drive in it, to be formatted, mounted and checked like an
     /// image.
@@ -66,7 +70,8 @@ pub(crate) struct MakeArguments {
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
-        Command::Show { name, scale } => show(name, *scale),
+        Command::Show { name, toml: true, .. } => print(load(name)?.text()),
+        Command::Show { name, scale, .. } => show(name, *scale),
         Command::Make(arguments) => make(arguments),
         Command::Status { file } => status(file),
     }

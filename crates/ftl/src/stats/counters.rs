@@ -188,9 +188,9 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Pages programmed, whatever the cause.
+    /// Pages programmed, whatever the cause, and those that were used up empty with them.
     pub fn programmed_pages(&self) -> u64 {
-        self.programs.iter().sum()
+        self.programs.iter().sum::<u64>() + self.skipped_pages
     }
 
     /// Write amplification: bytes programmed over bytes that the host wrote, for pages of
