@@ -169,9 +169,11 @@ impl Cleaner {
     pub(crate) fn start(&mut self, lines: &Lines, now: Seq, choice: Choice) -> Option<Victim> {
         debug_assert!(self.run.is_none(), "a run must end before the next one begins");
         let chosen = self.choose(lines, now, choice)?;
-        let (line, cause) = match self.worn_apart(lines) {
-            _ if matches!(choice, Choice::Refresh(_)) => (chosen, Cause::Refresh),
-            Some(line) if choice != Choice::Fold => (line, Cause::Wear),
+        let is_for_room = !matches!(choice, Choice::Fold | Choice::Refresh(_));
+        let worn = if is_for_room { self.worn_apart(lines) } else { None };
+        let (line, cause) = match (worn, choice) {
+            (Some(line), _) => (line, Cause::Wear),
+            (None, Choice::Refresh(_)) => (chosen, Cause::Refresh),
             _ if lines.mode(chosen) == CellMode::Single => (chosen, Cause::Fold),
             _ => (chosen, Cause::Gc),
         };

@@ -53,6 +53,8 @@ pub struct DriveConfig {
     pub idle_after: SimSpan,
     /// Pages in the volatile write buffer, 0 for none.
     pub buffer_pages: u32,
+    /// The order in which pages leave it.
+    pub buffer_order: BufferOrder,
     /// Set if capacitors let the drive finish its work when the power goes: what it acknowledged is
     /// safe, and a flush takes no time.
     pub power_loss_protection: bool,
@@ -60,8 +62,6 @@ pub struct DriveConfig {
     pub single_cache: Option<SingleCache>,
     /// Reads of a block after which its line is rewritten; `None` for never.
     pub refresh_reads: Option<u32>,
-    /// The order in which pages leave it.
-    pub buffer_order: BufferOrder,
     /// Spread of erase counts between lines above which the least worn one is emptied; 0 for never.
     pub wear_spread: u32,
     /// One access to the drive's memory.
@@ -526,7 +526,7 @@ impl DriveConfig {
         let pages = self.capacity_pages()
             + freed
             + u64::from(metadata::system_pages(self))
-            + self.translation_pages();
+            + self.translation_pages() * u64::from(self.pages_for_one());
         let line_pages = self.line_pages();
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
         let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;

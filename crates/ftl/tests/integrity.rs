@@ -237,6 +237,8 @@ enum Flash {
     Paged,
     /// Cells of several bits, an SLC cache, suspension, retries, capacitors: each or none.
     Cells,
+    /// Both.
+    PagedOnCells,
 }
 
 /// The drive on cells of several bits, with what drives on such cells have.
@@ -749,7 +751,7 @@ fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
 }
 
 fn run(seed: u64, kind: Kind, flash: Flash) -> Seen {
-    let is_paged = flash == Flash::Paged;
+    let is_paged = matches!(flash, Flash::Paged | Flash::PagedOnCells);
     let mut rng = Rng::new(seed);
     let plain = config(&mut rng);
     let config = if kind.is_thin() { thin(plain, &mut rng) } else { plain };
@@ -758,6 +760,12 @@ fn run(seed: u64, kind: Kind, flash: Flash) -> Seen {
         Flash::Plain => config,
         Flash::Paged => paged(&mut rng, config),
         Flash::Cells => celled(&mut rng, config),
+        Flash::PagedOnCells => {
+            let config = celled(&mut rng, config);
+            // each translation page takes a page of the chip, or a word line
+            let user_blocks = config.user_blocks / 2;
+            paged(&mut rng, DriveConfig { user_blocks, ..config })
+        }
     };
     let space = Space::new(&config, &mut rng);
     let drive = match Drive::new(config) {
@@ -866,6 +874,11 @@ fn drives_on_cells_of_several_bits_lose_nothing() {
 #[test]
 fn thin_drives_on_cells_of_several_bits_lose_nothing() {
     run_all(Kind::Thin, Flash::Cells, "thin_drives_on_cells_of_several_bits_lose_nothing");
+}
+
+#[test]
+fn paged_maps_on_cells_of_several_bits_hold() {
+    run_all(Kind::Plain, Flash::PagedOnCells, "paged_maps_on_cells_of_several_bits_hold");
 }
 
 #[test]

@@ -49,8 +49,14 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// Adds an operation behind all others.
-    pub(crate) fn push(&mut self, start: SimTime, end: SimTime, operation: Operation) {
+    /// Adds an operation behind all others, issued at `at`.
+    pub(crate) fn push(
+        &mut self,
+        at: SimTime,
+        (start, end): (SimTime, SimTime),
+        operation: Operation,
+    ) {
+        self.forget_ended(at);
         self.reserved.push_back(Reserved {
             start: before(start, self.moved),
             end: before(end, self.moved),

@@ -27,7 +27,7 @@ pub trait BackingStore: std::fmt::Debug + Send {
     fn mode_set(&mut self, block: BlockId, erases: u32, last_seq: Seq, mode: CellMode);
 
     /// A block was marked bad.
-    fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq);
+    fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq, mode: CellMode);
 }
 
 /// A page as it was stored: `None` where it was used up without content.

@@ -253,7 +253,10 @@ impl Nand {
             (state.erases, Target { unit, block: block.0, page, mode: state.mode });
         let done = self.timeline.program(at, target, self.config.geometry.page_bytes);
         if let Some(exposure) = self.exposures.get_mut(block.0 as usize) {
-            exposure.programmed.get_or_insert(done);
+            // a block that is filled on keeps the age of its first page
+            if page == 0 {
+                exposure.programmed = Some(done);
+            }
         }
         if let Some(recent) = &mut self.recent {
             recent.programmed(ppn, block, done, self.timeline.program_span(target));
@@ -443,7 +446,7 @@ impl Nand {
         let state = &mut self.store.blocks[block.0 as usize];
         state.bad = true;
         if let Some(backing) = &mut self.backing {
-            backing.retired(block, state.erases, Seq(state.last_seq()));
+            backing.retired(block, state.erases, Seq(state.last_seq()), state.mode);
         }
     }
 

@@ -211,6 +211,7 @@ impl Store {
         let used = std::mem::take(&mut state.next_page);
         state.erases += 1;
         state.half_erased = false;
+        state.mode = CellMode::Native;
         state.extra = None;
         if std::mem::take(&mut state.holds_bytes) {
             for page in 0..used {

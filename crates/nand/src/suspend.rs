@@ -2,8 +2,7 @@
 
 use dovetail_time::SimSpan;
 
-/// Times and limits of suspension. A span of 0 for an operation that cannot be suspended is not
-/// needed: see [`Suspend::most_times`].
+/// Times and limits of suspension. An operation whose span is as long as itself is never suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspend {
     /// From the read's arrival until a program has stopped; it takes as much longer.

@@ -384,7 +384,7 @@ impl Timeline {
             die.last_erase = (start, end);
         }
         if let Some(agenda) = self.agendas.get_mut(number as usize) {
-            agenda.push(start, end, operation);
+            agenda.push(at, (start, end), operation);
         }
         end
     }

@@ -77,6 +77,9 @@ impl Drive {
                 self.buffer.is_new(page.lpn);
             }
         }
-        self.journal.adopt(kept.records);
+        // non-volatile memory has its own, and what a remap that it completed has added
+        if self.nvm().is_none() {
+            self.journal.adopt(kept.records);
+        }
     }
 }

@@ -127,9 +127,10 @@ impl Drive {
         FrontierId(self.medium.frontiers() - 1)
     }
 
-    /// The frontier to which a page is moved.
+    /// The frontier to which a page is moved. A translation page leaves the SLC cache: there it would
+    /// take as much room again.
     pub(super) fn frontier_of_moved(&self, lpn: Lpn, stream: StreamId) -> FrontierId {
-        if self.translation.is_translation_page(lpn) {
+        if self.translation.is_translation_page(lpn) && self.config.single_cache.is_none() {
             return self.translation_frontier();
         }
         self.move_frontier(stream)

@@ -8,6 +8,7 @@ use super::Drive;
 use crate::cleaner::Choice;
 use crate::medium::FrontierId;
 use crate::single::WhenFull;
+use crate::stats::Cause;
 
 impl Drive {
     /// The frontier of the SLC cache for a stream.
@@ -41,10 +42,10 @@ impl Drive {
         if self.past_cache {
             return Ok(false);
         }
-        let when_full = self.config.single_cache.map(|cache| cache.when_full);
+        let cache = self.config.single_cache;
         while !self.has_single_room(frontier) {
-            if when_full == Some(WhenFull::Direct) {
-                self.past_cache = true;
+            if cache.is_some_and(|cache| cache.when_full == WhenFull::Direct) {
+                self.past_cache = cache.is_some_and(|cache| cache.fold_after.is_some());
                 return Ok(false);
             }
             if !self.fold_line(at)? {
@@ -54,7 +55,7 @@ impl Drive {
         Ok(true)
     }
 
-    fn has_single_room(&self, frontier: FrontierId) -> bool {
+    fn has_single_room(&mut self, frontier: FrontierId) -> bool {
         self.medium.has_page_left(frontier) || self.may_open_single()
     }
 
@@ -71,7 +72,7 @@ impl Drive {
         if !self.has_run(Choice::Fold) {
             return self.erase_next(at);
         }
-        self.counters.fold_stalls += 1;
+        self.counters.fold_stalls += u64::from(self.cleaner.cause() == Some(Cause::Fold));
         while self.cleaner.is_running() {
             self.clean_step(at)?;
         }
@@ -97,11 +98,11 @@ impl Drive {
         let mut now = self.idle_from() + after;
         while now < until {
             self.erase_what_is_ready(now)?;
+            self.past_cache = false;
             if !self.cleaner.is_running() && !self.has_run(Choice::Fold) {
                 return self.erase_what_is_ready(until);
             }
             self.step_while_idle(now)?;
-            self.past_cache = false;
             now = now.max(self.medium.nand().idle_from());
         }
         Ok(())

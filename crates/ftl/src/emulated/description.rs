@@ -69,6 +69,8 @@ impl Description {
         };
         let profile = Profile::parse(&self.profile, "profile").map_err(|error| bad(&error))?;
         let mut config = profile.resolve(&overrides).map_err(|error| bad(&error))?;
+        // the file is the flash: nothing keeps the write buffer when the program ends
+        config.power_loss_protection = false;
         config.serial = self.serial.map_or(config.serial, DriveSerial);
         match config.remap.map(|remap| remap.store) {
             Some(RemapStore::NonVolatile { .. } | RemapStore::SegmentedLog { .. }) => {

@@ -113,8 +113,7 @@ impl BackingStore for FlashFile {
         self.write_block(block, BlockRecord { erases, bad: false, mode, last_seq });
     }
 
-    fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq) {
-        let mode = CellMode::Native;
+    fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq, mode: CellMode) {
         self.write_block(block, BlockRecord { erases, bad: true, mode, last_seq });
     }
 }

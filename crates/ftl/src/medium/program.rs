@@ -69,10 +69,16 @@ impl Medium {
         row - done
     }
 
-    /// Tells whether a frontier has a line open, and a page left in it.
-    pub(crate) fn has_page_left(&self, frontier: FrontierId) -> bool {
-        let open = self.frontiers[frontier.0].open_line(0);
-        open.is_some_and(|open| self.next_good_page(open).is_some())
+    /// Tells whether a frontier has a page left in the line that it fills; a line that is full is
+    /// closed.
+    pub(crate) fn has_page_left(&mut self, frontier: FrontierId) -> bool {
+        let Some(open) = self.frontiers[frontier.0].open_line(0) else { return false };
+        let is_left = self.next_good_page(open).is_some();
+        if !is_left {
+            self.frontiers[frontier.0].set_open_line(0, None);
+            self.lines.close(open.line, self.seq);
+        }
+        is_left
     }
 
     /// Pages that a die programs in one go for a frontier.

@@ -7,8 +7,8 @@ use super::{BUILTIN, ProfileError, syntax};
 
 /// Profiles that may stand on each other.
 const DEEPEST: usize = 8;
-/// Keys of a profile that stand in no table.
-const TOP: [&str; 3] = ["name", "about", "base"];
+/// Keys that a profile never takes from its base.
+const NAMES: [&str; 2] = ["name", "about"];
 /// The table that names sources.
 const SOURCES: &str = "sources";
 
@@ -19,8 +19,9 @@ const SOURCES: &str = "sources";
 pub(super) fn complete(text: &str, file: &str) -> Result<String, ProfileError> {
     let own = parse(text, file)?;
     let is_based = own.contains_key("base");
+    let names: Vec<_> = NAMES.into_iter().filter(|name| !own.contains_key(*name)).collect();
     let document = with_base(own, file, DEEPEST)?;
-    check_keys(&document, text, file)?;
+    check_keys(&document, &names, text, file)?;
     Ok(if is_based { document.to_string() } else { text.into() })
 }
 
@@ -42,6 +43,7 @@ fn with_base(mut own: toml::Table, file: &str, depth: usize) -> Result<toml::Tab
     }
     let (text, below) = base_text(name, file).map_err(told)?;
     let mut document = with_base(parse(&text, &below)?, &below, depth - 1)?;
+    forget_sources(&mut document, &own);
     for (key, value) in own {
         match (document.get_mut(&key), value) {
             (Some(toml::Value::Table(below)), toml::Value::Table(above)) => below.extend(above),
@@ -49,6 +51,16 @@ fn with_base(mut own: toml::Table, file: &str, depth: usize) -> Result<toml::Tab
         }
     }
     Ok(document)
+}
+
+/// What a figure's source says is not true of another figure in its place.
+fn forget_sources(below: &mut toml::Table, own: &toml::Table) {
+    let Some(sources) = below.get_mut(SOURCES).and_then(toml::Value::as_table_mut) else { return };
+    for (table, keys) in own.iter().filter(|(table, _)| *table != SOURCES) {
+        for key in keys.as_table().into_iter().flat_map(toml::Table::keys) {
+            sources.remove(&format!("{table}.{key}"));
+        }
+    }
 }
 
 /// The text of a base and what errors call it: a profile of the project, or a file beside `file`.
@@ -63,16 +75,22 @@ fn base_text(name: &str, file: &str) -> Result<(String, String), String> {
 }
 
 /// Tells of all keys that there are not, and of all that are missing, in one message.
-fn check_keys(document: &toml::Table, text: &str, file: &str) -> Result<(), ProfileError> {
+fn check_keys(
+    document: &toml::Table,
+    names: &[&str],
+    text: &str,
+    file: &str,
+) -> Result<(), ProfileError> {
     let mut mistakes: Vec<String> = document
         .iter()
         .flat_map(|(key, value)| unknown(key, value))
-        .map(|(table, key, allowed)| match (line_of(text, &key), table) {
+        .map(|(table, key, allowed)| match (line_of(text, table, &key), table) {
             (Some(line), Some(table)) => format!("line {line}: unknown key {table}.{key}{allowed}"),
             (Some(line), None) => format!("line {line}: unknown {key}{allowed}"),
             (None, table) => format!("unknown key {}.{key}{allowed}", table.unwrap_or("base")),
         })
         .collect();
+    mistakes.extend(names.iter().map(|name| format!("{name} is missing")));
     mistakes.extend(missing(document).map(|key| format!("{key} is missing")));
     if mistakes.is_empty() {
         return Ok(());
@@ -84,7 +102,7 @@ type Unknown = (Option<&'static str>, String, String);
 
 /// The keys of a table that it may not have, or the table itself.
 fn unknown(key: &str, value: &toml::Value) -> Vec<Unknown> {
-    if TOP.contains(&key) || key == SOURCES {
+    if NAMES.contains(&key) || key == SOURCES {
         return Vec::new();
     }
     let Some(keys) = TABLES.iter().find(|keys| keys.table == key) else {
@@ -120,9 +138,7 @@ fn common_letters(a: &str, b: &str) -> usize {
 
 /// Keys and tables that a profile cannot do without, and that are not there.
 fn missing(document: &toml::Table) -> impl Iterator<Item = String> {
-    let top = ["name", "about"].into_iter().filter(|key| !document.contains_key(*key));
-    let top: Vec<String> = top.map(String::from).collect();
-    let of_tables = TABLES.iter().flat_map(move |keys| {
+    TABLES.iter().flat_map(move |keys| {
         let table = document.get(keys.table).and_then(toml::Value::as_table);
         let is_there = |key: &str| table.is_some_and(|table| table.contains_key(key));
         let wanted = if table.is_some() || keys.is_needed { keys.needed } else { &[] };
@@ -132,16 +148,17 @@ fn missing(document: &toml::Table) -> impl Iterator<Item = String> {
             .map(|key| format!("{}.{key}", keys.table))
             .collect();
         absent
-    });
-    top.into_iter().chain(of_tables)
+    })
 }
 
-/// The line on which a key or table stands, from 1.
-fn line_of(text: &str, key: &str) -> Option<usize> {
+/// The line on which a key of a table, or a table itself, stands: from 1.
+fn line_of(text: &str, table: Option<&str>, key: &str) -> Option<usize> {
     let stands_here = |line: &str| {
         let line = line.trim_start();
         let rest = line.strip_prefix(key).or_else(|| line.strip_prefix('[')?.strip_prefix(key));
         rest.is_some_and(|rest| rest.trim_start().starts_with(['=', ']']))
     };
-    text.lines().position(stands_here).map(|line| line + 1)
+    let is_header = |line: &str| table.is_some_and(|table| line.trim() == format!("[{table}]"));
+    let header = text.lines().position(is_header).map_or(0, |header| header + 1);
+    text.lines().skip(header).position(stands_here).map(|line| header + line + 1)
 }

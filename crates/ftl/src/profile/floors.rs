@@ -89,7 +89,9 @@ mod tests {
 
     #[test]
     fn at_the_scale_that_is_named_a_figure_is_not_at_its_floor() {
-        for drive in crate::builtin_profiles() {
+        let small = Overrides { scale: "1/64".parse().ok(), ..Overrides::default() };
+        let fits = |drive: &&str| Profile::load(drive).unwrap().resolve(&small).is_ok();
+        for drive in crate::builtin_profiles().filter(fits) {
             for (what, _, _, below) in at(drive, "1/64", None) {
                 let named = (1.0 / below * 1.001).min(1.0).to_string();
                 let left = at(drive, &named, None);
