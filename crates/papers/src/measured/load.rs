@@ -157,7 +157,7 @@ mod tests {
     fn reads_of_one_in_flight_take_what_the_profile_says() {
         let overrides = Overrides { scale: "1/256".parse().ok(), ..Overrides::default() };
         let config = Profile::load("zet983-480g").unwrap().resolve(&overrides).unwrap();
-        let blocks = config.user_blocks / 64;
+        let blocks = config.user_blocks;
         let mut bench = Bench::new(Drive::new(config).unwrap(), 1);
         let span = blocks / 64 * 64;
         let (order, pace) = (Order::InARow, Pace::Depth(4));
@@ -169,6 +169,8 @@ mod tests {
         let seen = bench.play(&[read], 1000, |_| {}).unwrap();
         // controller, cell array, 4 KiB over a channel of 800 MB/s and a link of 3,400 MB/s, map
         let us = 6.7 + 3.0 + 5.12 + 1.205 + 0.05;
-        assert!((seen[0].mean_us() - us).abs() < 0.01, "{} and not {us}", seen[0].mean_us());
+        // a few are answered by the write buffer
+        let median = seen[0].quantile_us(0.5);
+        assert!((median - us).abs() < 0.01, "{median} and not {us}");
     }
 }

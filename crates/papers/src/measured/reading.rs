@@ -107,13 +107,11 @@ mod tests {
         let rate = |n: usize| if n < 22 { 2000.0 } else { 500.0 };
         let fill: Vec<_> = (0..100).map(|n| ((n + 1) as f64, rate(n))).collect();
         assert_eq!(cliff(&fill), 22.0);
-        assert_eq!(
-            Reading::LevelMb.of(&Observed { fill: fill.clone(), ..Observed::default() }),
-            2000.0
-        );
-        assert_eq!(mean_between(&fill, 22.0, 100.0), 500.0);
+        let near = |ours: f64, expected: f64| assert!((ours - expected).abs() < 1e-6, "{ours}");
+        near(Reading::LevelMb.of(&Observed { fill: fill.clone(), ..Observed::default() }), 2000.0);
+        near(mean_between(&fill, 22.0, 100.0), 500.0);
         let whole = 100.0 / (22.0 / 2000.0 + 78.0 / 500.0);
-        assert!((mean_between(&fill, 0.0, f64::INFINITY) - whole).abs() < 1e-9);
+        near(mean_between(&fill, 0.0, f64::INFINITY), whole);
         let flat: Vec<_> = (0..100).map(|n| ((n + 1) as f64, 300.0)).collect();
         assert_eq!(cliff(&flat), 100.0);
     }
