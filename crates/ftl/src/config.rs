@@ -345,6 +345,7 @@ impl DriveConfig {
     }
 
     /// Tells whether pages are programmed by themselves, whatever the line.
+    #[inline]
     pub(crate) fn programs_single_pages(&self) -> bool {
         self.nand.timing.pages_at_once(CellMode::Native) == 1
     }

@@ -5,32 +5,29 @@ use dovetail_time::{SimSpan, SimTime};
 /// Cores that take commands, one after the other each.
 #[derive(Clone, Debug)]
 pub(crate) struct Controller {
-    free_from: Vec<SimTime>,
+    first: SimTime,
+    /// When the other cores are free.
+    others: Vec<SimTime>,
 }
 
 impl Controller {
     /// All idle; `cores` is at least 1.
     pub(crate) fn new(cores: u32) -> Self {
-        Self { free_from: vec![SimTime::ZERO; cores.max(1) as usize] }
+        let others = vec![SimTime::ZERO; cores.saturating_sub(1) as usize];
+        Self { first: SimTime::ZERO, others }
     }
 
     /// Keeps the core that is free first busy for `span`, from `at` at the earliest; returns when
     /// that begins.
     #[inline]
     pub(crate) fn take(&mut self, at: SimTime, span: SimSpan) -> SimTime {
-        let core = self.first_free();
-        let begins = at.max(self.free_from[core]);
-        self.free_from[core] = begins + span;
+        let core = match self.others.iter_mut().min() {
+            Some(other) if *other < self.first => other,
+            _ => &mut self.first,
+        };
+        let begins = at.max(*core);
+        *core = begins + span;
         begins
-    }
-
-    #[inline]
-    fn first_free(&self) -> usize {
-        if self.free_from.len() == 1 {
-            return 0;
-        }
-        let cores = self.free_from.iter().enumerate();
-        cores.min_by_key(|(_, free_from)| **free_from).map_or(0, |(core, _)| core)
     }
 }
 

@@ -270,6 +270,7 @@ impl Nand {
     }
 
     /// Notes a read of a block; returns the time of the tries that it needs beyond the first.
+    #[inline]
     fn expose(&mut self, at: SimTime, block: BlockId, erases: u32) -> SimSpan {
         let (Some(retry), Some(exposure)) =
             (&self.config.retry, self.exposures.get_mut(block.0 as usize))

@@ -54,12 +54,13 @@ pub struct Timing {
 impl Timing {
     /// Bits of a cell as far as the pages of a block are told apart.
     pub fn bits(&self) -> u32 {
-        self.cells.map_or(1, |cells| cells.bits)
+        self.cells.as_ref().map_or(1, |cells| cells.bits)
     }
 
     /// Pages of a block that are programmed in one go.
+    #[inline]
     pub fn pages_at_once(&self, mode: CellMode) -> u32 {
-        self.cells.map_or(1, |cells| cells.pages_at_once(mode))
+        self.cells.as_ref().map_or(1, |cells| cells.pages_at_once(mode))
     }
 
     fn read_of(&self, page: u32, mode: CellMode) -> SimSpan {
@@ -135,6 +136,7 @@ struct Die {
 impl Die {
     /// Returns when a read that is ready now can start: after what is under way, and after earlier
     /// reads.
+    #[inline]
     fn read_start(&self, ready: SimTime, program: SimSpan) -> SimTime {
         let under_way_until = if ready < self.busy_from || ready >= self.busy_until {
             ready
@@ -255,6 +257,7 @@ impl Timeline {
     }
 
     /// As [`Timeline::read`], among operations that are kept one by one.
+    #[inline(never)] // it would weigh on plain reads
     fn read_among_others(
         &mut self,
         at: SimTime,
@@ -344,6 +347,7 @@ impl Timeline {
         *self = Self::new(self.timing, geometry);
     }
 
+    #[inline]
     fn transfer(&mut self, at: SimTime, ready: SimTime, channel: u32, bytes: u32) -> SimTime {
         let backlog = &mut self.channel_backlog_until[channel as usize];
         let span = SimSpan::from_ns(self.timing.transfer_4k.as_ns() * u64::from(bytes) / 4096);

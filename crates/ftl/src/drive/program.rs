@@ -28,6 +28,7 @@ impl Drive {
 
     /// The frontier of a page that the host writes now: that of the SLC cache, as long as it has
     /// room.
+    #[inline]
     pub(super) fn host_target(
         &mut self,
         at: SimTime,
@@ -42,6 +43,7 @@ impl Drive {
     }
 
     /// Programs a page by itself, maps its logical page to it, and returns when it is durable.
+    #[inline]
     pub(super) fn program(
         &mut self,
         at: SimTime,
@@ -55,6 +57,7 @@ impl Drive {
     }
 
     /// Programs what was given out so far, without the pages that are missing from a word line.
+    #[inline]
     pub(super) fn complete_word_lines(&mut self) -> Result<(), DeviceError> {
         if !self.config.programs_single_pages() {
             self.counters.skipped_pages += u64::from(self.medium.complete_word_lines()?);

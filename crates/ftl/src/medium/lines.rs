@@ -268,7 +268,7 @@ impl Lines {
     }
 
     /// Page `index` of a line, in the order in which it is filled.
-    #[inline]
+    #[inline(always)] // one branch and an addition, in loops over lines
     pub(crate) fn page(&self, line: LineId, index: u32) -> Ppn {
         match self.shape {
             LineShape::Superblock if self.word_lines.native_at_once > 1 => {
@@ -281,6 +281,7 @@ impl Lines {
 
     /// The place of a page among those of its line: one die after the other fills what it programs
     /// in one go on all its planes, page by page of the chip.
+    #[inline(never)]
     fn place(&self, line: LineId, index: u32) -> u32 {
         let (planes, at_once) = (self.geometry.planes_per_die, self.at_once(self.mode(line)));
         let (units, parts) = (self.geometry.units(), self.word_lines.single_at_once);
