@@ -27,7 +27,7 @@ pub(crate) struct ResultFiles {
     report: Option<PathBuf>,
 }
 
-/// What stands at its floor because of the scale, a line each.
+/// The figures that stand at their floors because of the scale, a line each.
 pub(crate) fn notes(results: &Results) -> String {
     let notes = results.floor_notes();
     let lines = notes.iter().map(|note| format!("note: {note}\n"));

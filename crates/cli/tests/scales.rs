@@ -1,4 +1,4 @@
-//! What a scale does to results, as a user sees it.
+//! The effects of a scale on results, as a user sees them.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

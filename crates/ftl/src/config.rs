@@ -77,7 +77,7 @@ pub struct DriveConfig {
     /// Time in which a core of the controller takes no other command: with one core, the inverse of
     /// the commands a second that it can serve.
     pub command_serial: SimSpan,
-    /// The same for each 4 KiB of a write.
+    /// Added to `command_serial` for each 4 KiB of a write.
     pub write_serial_4k: SimSpan,
     /// Cores that take commands side by side, at least 1.
     pub cores: u32,

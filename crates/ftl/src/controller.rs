@@ -6,7 +6,7 @@ use dovetail_time::{SimSpan, SimTime};
 #[derive(Clone, Debug)]
 pub(crate) struct Controller {
     first: SimTime,
-    /// When the other cores are free.
+    /// The times when the other cores are free.
     others: Vec<SimTime>,
 }
 

@@ -26,7 +26,7 @@ pub struct SingleCache {
     pub shrink_from: f64,
     /// The part of the capacity at which nothing is left of the dynamic part.
     pub shrink_to: f64,
-    /// What becomes of writes when it is full.
+    /// The way of writes when it is full.
     pub when_full: WhenFull,
     /// Time without work after which it is folded; `None`: it is folded for room alone.
     pub fold_after: Option<SimSpan>,

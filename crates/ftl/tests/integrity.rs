@@ -228,7 +228,7 @@ fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     }
 }
 
-/// What is special about the flash of a run, or about the map on it.
+/// The flash of a run, and the map on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Flash {
     /// Nothing.

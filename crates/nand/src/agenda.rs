@@ -1,4 +1,4 @@
-//! What a die has reserved, operation by operation: for dies whose operations take different times,
+//! The reservations of a die, one by one: for dies whose operations take different times,
 //! or can be suspended.
 
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub(crate) struct ReadSlot {
     pub(crate) overhead: SimSpan,
 }
 
-/// What has been moved by `span` stood there before.
+/// The time at which something stood before it was moved by `span`.
 fn before(at: SimTime, span: SimSpan) -> SimTime {
     SimTime::from_ns(at.as_ns().saturating_sub(span.as_ns()))
 }

@@ -41,14 +41,14 @@ pub struct Nand {
     faults: Option<Box<FaultPlan>>,
     recent: Option<RecentOperations>,
     backing: Option<Box<dyn BackingStore>>,
-    /// What reads depend on, by block; empty where none needs several tries.
+    /// Facts that reads depend on, by block; empty where none needs several tries.
     exposures: Vec<Exposure>,
     retries: u64,
     operations: u64,
     powered: bool,
 }
 
-/// What a block has been through since it was erased.
+/// The life of a block since it was erased.
 #[derive(Clone, Copy, Debug, Default)]
 struct Exposure {
     reads: u32,

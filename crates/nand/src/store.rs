@@ -30,7 +30,7 @@ pub(crate) struct BlockState {
     pub(crate) erases: u32,
     pub(crate) bad: bool,
     pub(crate) half_erased: bool,
-    /// How it is filled.
+    /// The way in which it is filled.
     pub(crate) mode: CellMode,
     holds_bytes: bool,
     last_seq: u64,

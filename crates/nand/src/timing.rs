@@ -11,9 +11,9 @@
 //! before the first of them has started (a multi-plane command). So do the pages of a word line
 //! that is programmed in one go.
 //!
-//! Where operations take different times, are suspended for reads, or planes read apart, a die
-//! keeps them one by one (`agenda.rs`); otherwise what is under way is worked out from the end of
-//! the reservations.
+//! A die keeps its operations one by one (`agenda.rs`) where they take different times, are suspended
+//! for reads, or planes read apart; otherwise what is under way is worked out from the end of the
+//! reservations.
 //!
 //! A channel moves page data between the controller and its dies. It is kept as a backlog of work:
 //! a transfer starts when its data is ready and the transfers issued before it are through. A
@@ -113,7 +113,7 @@ struct Reservation {
     start: SimTime,
     end: SimTime,
     operation: Operation,
-    /// What the parts of the operation have in common: the page, or the word line.
+    /// The page or word line that the parts of the operation have in common.
     row: u32,
     /// One bit for each page of the row on each plane.
     parts: u64,
@@ -178,7 +178,7 @@ pub(crate) struct Timeline {
     agendas: Vec<Agenda>,
     /// End of the last read, by unit, where planes read apart.
     plane_reads_until: Vec<SimTime>,
-    /// What each unit has sensed last, unless the timing is plain.
+    /// The page that each unit has sensed last, unless the timing is plain.
     sensed: Vec<Sensed>,
 }
 

@@ -1,4 +1,4 @@
-//! What was measured on real drives, beside the drive model, as a table in Markdown:
+//! Measurements of real drives beside the drive model, as a table in Markdown:
 //! `cargo run --release -p dovetail-papers --example drives [-- PROFILE...]`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]

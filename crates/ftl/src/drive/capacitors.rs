@@ -1,7 +1,7 @@
 //! Power-loss protection: capacitors last until what the drive acknowledged is safe.
 //!
-//! When the power goes, all that was issued to the flash ends, and the write buffer and the record
-//! of discards are kept. They are in memory again when the power is back: where the drive put them
+//! At a power cut all that was issued to the flash ends, and the write buffer and the record of
+//! discards are kept. They are in memory again when the power is back: where the drive put them
 //! meanwhile is its own affair, and its time is not the host's.
 
 use dovetail_block::{Content, Hints};
@@ -21,7 +21,7 @@ struct KeptPage {
     contents: [Option<Content>; MAX_SUBPAGES],
 }
 
-/// What capacitors have kept.
+/// The memory that capacitors have kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
     pages: Vec<KeptPage>,

@@ -210,20 +210,18 @@ impl Drive {
     /// The dirty page of `first` and others of its stream, in the order in which pages leave the
     /// buffer: `most` at most.
     fn pages_to_send(&self, first: Lpn, stream: StreamId, most: usize) -> Vec<Lpn> {
+        let is_of_stream =
+            |entry: &&BufferEntry| entry.hints.stream.0 % self.config.streams == stream.0;
         let mut pages = vec![first];
-        let mut add = |entry: &BufferEntry| {
-            let is_of_stream = entry.hints.stream.0 % self.config.streams == stream.0;
-            if is_of_stream && pages.len() < most && !pages.contains(&entry.lpn) {
-                pages.push(entry.lpn);
-            }
-        };
         match self.config.buffer_order {
-            BufferOrder::Age => self.buffer.by_age().for_each(&mut add),
+            BufferOrder::Age => {
+                add_until(&mut pages, most, self.buffer.by_age().filter(is_of_stream));
+            }
             BufferOrder::Address => {
                 let behind = self.buffer.dirty_pages().filter(|entry| entry.lpn > first);
-                let mut entries: Vec<_> = behind.collect();
+                let mut entries: Vec<_> = behind.filter(is_of_stream).collect();
                 entries.sort_unstable_by_key(|entry| entry.lpn);
-                entries.into_iter().for_each(add);
+                add_until(&mut pages, most, entries.into_iter());
             }
         }
         pages
@@ -328,5 +326,20 @@ impl Drive {
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Merge)?;
         self.carry_subpages(ppn, old, readable, tokens);
         Ok((ready, old))
+    }
+}
+
+/// Adds the pages of `entries` that are not there yet, until there are `most`.
+fn add_until<'e>(
+    pages: &mut Vec<Lpn>,
+    most: usize,
+    mut entries: impl Iterator<Item = &'e BufferEntry>,
+) {
+    while pages.len() < most
+        && let Some(entry) = entries.next()
+    {
+        if !pages.contains(&entry.lpn) {
+            pages.push(entry.lpn);
+        }
     }
 }

@@ -86,11 +86,22 @@ impl Medium {
         self.lines.pages_at_once(self.frontiers[frontier.0].mode())
     }
 
-    /// Pages of a frontier that are still missing from those that its die programs in one go.
+    /// Pages of a frontier that are still missing from those that its die programs in one go; pages
+    /// on bad blocks are not.
     pub(crate) fn pages_left_at_once(&self, frontier: FrontierId) -> u32 {
         let at_once = self.pages_at_once(frontier);
-        let open = self.frontiers[frontier.0].open_line(0);
-        at_once - open.map_or(0, |open| open.next % at_once)
+        let Some(open) = self.frontiers[frontier.0].open_line(0) else { return at_once };
+        let Some(first) = self.next_good_page(open) else { return at_once };
+        let end = (first + 1).next_multiple_of(at_once);
+        if !self.lines.has_bad_blocks(open.line) {
+            return end - first;
+        }
+        (first..end).filter(|&index| self.is_good(open.line, index)).count() as u32
+    }
+
+    fn is_good(&self, line: LineId, index: u32) -> bool {
+        let (block, _) = self.nand.geometry().locate(self.lines.page(line, index));
+        !self.nand.is_bad(block)
     }
 
     /// Uses up the pages that are missing from what a die has just programmed in one go, on every
@@ -173,10 +184,7 @@ impl Medium {
         if !self.lines.has_bad_blocks(open.line) {
             return (open.next < pages).then_some(open.next);
         }
-        (open.next..pages).find(|&index| {
-            let (block, _) = self.nand.geometry().locate(self.lines.page(open.line, index));
-            !self.nand.is_bad(block)
-        })
+        (open.next..pages).find(|&index| self.is_good(open.line, index))
     }
 
     /// Programs a page under the next sequence number; its live subpages count from now on. `None`

@@ -51,6 +51,15 @@ impl Profile {
     pub(super) fn cells(&self) -> Result<Option<Cells>, ProfileError> {
         let (bits, one_shot) = (self.bits()?, self.is_one_shot()?);
         let parts = self.parts()?;
+        if one_shot && bits == 1 {
+            let allowed = "page, where a cell has one bit".into();
+            return Err(self.value("flash.program", "one-shot", allowed));
+        }
+        if self.flash.pages_per_block % i64::from(bits) != 0 {
+            let allowed = format!("a multiple of the {bits} bits of a cell");
+            let pages = self.flash.pages_per_block.to_string();
+            return Err(self.value("flash.pages_per_block", &pages, allowed));
+        }
         if bits == 1 && parts == 1 {
             return Ok(None);
         }

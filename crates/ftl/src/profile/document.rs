@@ -53,7 +53,7 @@ fn with_base(mut own: toml::Table, file: &str, depth: usize) -> Result<toml::Tab
     Ok(document)
 }
 
-/// What a figure's source says is not true of another figure in its place.
+/// Drops the sources of figures that are others now.
 fn forget_sources(below: &mut toml::Table, own: &toml::Table) {
     let Some(sources) = below.get_mut(SOURCES).and_then(toml::Value::as_table_mut) else { return };
     for (table, keys) in own.iter().filter(|(table, _)| *table != SOURCES) {

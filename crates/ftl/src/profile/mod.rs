@@ -378,6 +378,16 @@ mod tests {
              map_cache, remap, sources); timing.read_us is missing; timing.program_us is missing; \
              timing.erase_us is missing; timing.channel_mb_per_s is missing"
         );
+        let cells = message("page = \"4KiB\"", "page = \"4KiB\"\ncell = \"tlc\"");
+        assert_eq!(
+            cells,
+            "my.toml: flash.pages_per_block is '256', allowed is a multiple of the 3 bits of a cell"
+        );
+        let needless_go = message("page = \"4KiB\"", "page = \"4KiB\"\nprogram = \"one-shot\"");
+        assert_eq!(
+            needless_go,
+            "my.toml: flash.program is 'one-shot', allowed is page, where a cell has one bit"
+        );
         let small = message("user = \"32GiB\"", "user = \"64MiB\"");
         assert!(small.contains("raise over-provisioning"), "{small}");
         assert!(

@@ -17,9 +17,9 @@ use crate::{cache, mapping, victim};
 /// Pages that a block keeps however small the scale.
 pub(super) const FEWEST_PAGES: f64 = 8.0;
 
-/// What a write buffer keeps for each unit however small the scale, in pages or in word lines that
-/// are programmed in one go: half of it is being programmed, and a unit that ends one finds the
-/// next.
+/// Places that a write buffer keeps for each unit however small the scale, in pages or in word
+/// lines that are programmed in one go: half of them are being programmed, and a unit that ends one
+/// finds the next.
 const FEWEST_BUFFERED: u32 = 4;
 
 /// The name of a page map that is paged on demand.

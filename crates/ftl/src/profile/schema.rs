@@ -89,7 +89,7 @@ table! {
         cell: String,
         /// `one-shot` or `page`: a word line is programmed in one go, or a page at a time.
         program: String,
-        /// What the map names: a part of a page. Left out: a page.
+        /// The unit of the map: a part of a page. Left out: a page.
         map_unit: String,
         /// `together`, as if it were left out, or `apart`: each plane of a die reads by itself.
         plane_reads: String,
@@ -119,7 +119,7 @@ table! {
         command_serial_us: f64,
         /// Left out: as `command_us`.
         write_command_us: f64,
-        /// What `command_serial_us` is more for each 4 KiB of a write. Left out: none.
+        /// Added to `command_serial_us` for each 4 KiB of a write. Left out: none.
         write_serial_4k_us: f64,
         /// Left out: one.
         cores: i64,

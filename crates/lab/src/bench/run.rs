@@ -29,7 +29,7 @@ pub(super) struct Session<'w> {
     pub(super) system: System,
     pub(super) threads: Threads<'w>,
     pub(super) devirtualizer: Option<Devirtualizer>,
-    /// Who reads ahead; `None` where nobody does.
+    /// Readers ahead; `None` where nobody reads ahead.
     readers: Option<Readers>,
     /// The preparation of the drive.
     pub(super) prepared: Option<PreconditionResult>,

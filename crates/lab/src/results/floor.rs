@@ -49,8 +49,8 @@ impl fmt::Display for FloorResult {
     }
 }
 
-/// What stands at its floor in some of the runs, in a sentence each that begins with those runs
-/// unless it is all.
+/// The figures that stand at their floors in some of the runs, in a sentence each that begins with
+/// those runs unless it is all.
 pub fn floor_notes<'r>(
     runs: impl Iterator<Item = (&'r str, &'r [FloorResult])> + Clone,
 ) -> Vec<String> {

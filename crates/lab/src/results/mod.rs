@@ -65,7 +65,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// What stands at its floor because of the scale, in a sentence for each.
+    /// The figures that stand at their floors because of the scale, in a sentence for each.
     pub fn floor_notes(&self) -> Vec<String> {
         floor_notes(self.runs.iter().map(|run| (run.label.as_str(), run.floors.as_slice())))
     }

@@ -8,14 +8,14 @@ use dovetail_block::{BlockDevice, BlockRange, Command, Data, DeviceError, Hints,
 use dovetail_ftl::Drive;
 use dovetail_time::{Rng, SimSpan, SimTime};
 
-/// Which blocks come next.
+/// The order of the blocks of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
     InARow,
     AtRandom,
 }
 
-/// What makes the next command come.
+/// The cause that makes the next command come.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Pace {
     /// Another one has ended: so many are in flight.
@@ -35,7 +35,7 @@ pub(super) struct Stream {
     pub(super) span: u64,
 }
 
-/// What a stream has seen.
+/// The times of a stream's commands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     /// Time of each command, in nanoseconds.

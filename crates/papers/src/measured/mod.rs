@@ -21,7 +21,7 @@ pub use workload::Workload;
 /// A published figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Published {
-    /// What it is a figure of.
+    /// The quantity.
     pub reading: Reading,
     /// Its value, in the unit of the reading.
     pub value: f64,
@@ -38,9 +38,9 @@ pub struct Test {
     pub device: &'static str,
     /// The profile that models it.
     pub profile: &'static str,
-    /// What was run.
+    /// The workload.
     pub workload: Workload,
-    /// Where it was published.
+    /// The place of its publication.
     pub source: &'static str,
     /// The figures.
     pub figures: &'static [Published],
@@ -88,7 +88,7 @@ pub struct Row {
     pub limit: f64,
     /// Set if the profile was made with it.
     pub is_calibrated: bool,
-    /// Where it was published.
+    /// The place of its publication.
     pub source: String,
 }
 

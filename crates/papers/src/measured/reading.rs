@@ -78,7 +78,7 @@ impl Reading {
     }
 }
 
-/// Where the rate of a fill falls; its end if it does not.
+/// The place at which the rate of a fill falls; its end if it does not.
 fn cliff(fill: &[(f64, f64)]) -> f64 {
     let first = fill.iter().take(FIRST).map(|(_, rate)| rate).sum::<f64>() / FIRST as f64;
     let is_low = |windows: &[(f64, f64)]| windows.iter().all(|(_, rate)| *rate < 0.75 * first);

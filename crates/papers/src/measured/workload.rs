@@ -1,4 +1,4 @@
-//! What was run on real drives, here.
+//! The tests that were run on real drives, here.
 
 use std::fmt;
 
@@ -69,7 +69,7 @@ pub enum Workload {
     },
 }
 
-/// What a test has shown.
+/// The results of a test.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Observed {
     /// Reads, or writes where there are no reads.
