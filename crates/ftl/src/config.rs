@@ -326,11 +326,9 @@ impl DriveConfig {
         let streams = usize::from(self.streams);
         let native = streams * if self.gc_apart { 2 } else { 1 };
         let singles = if self.single_cache.is_some() { streams } else { 0 };
-        let translations =
-            if self.single_cache.is_some() { CellMode::Single } else { CellMode::Native };
         let mut modes = vec![CellMode::Native; native];
         modes.extend(std::iter::repeat_n(CellMode::Single, singles));
-        modes.extend(self.map_cache.map(|_| translations));
+        modes.extend(self.map_cache.map(|_| CellMode::Native));
         modes
     }
 
@@ -527,7 +525,7 @@ impl DriveConfig {
         let pages = self.capacity_pages()
             + freed
             + u64::from(metadata::system_pages(self))
-            + self.translation_pages() * u64::from(self.pages_for_one());
+            + self.translation_pages();
         let line_pages = self.line_pages();
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
         let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
-use dovetail_ftl::{Drive, DriveConfig, SingleCache, WhenFull};
+use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile, SingleCache, WhenFull};
 use dovetail_nand::{CellMode, Cells, Geometry, Retry, SingleTiming, Suspend, Timing};
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_time::{Rng, SimSpan, SimTime};
 
 /// One die of one plane; lines of 24 pages, or 8 at one bit a cell. A read takes 60 us, a word line
 /// 2,000, a page at one bit a cell 200; 10 us a transfer, 1 us on the link.
@@ -200,4 +200,28 @@ fn a_line_of_the_cache_has_a_page_for_each_word_line() {
     write(&mut drive, us(0), 0, true);
     let line = drive.lines().ids().find(|&line| drive.lines().valid(line) == 1).unwrap();
     assert_eq!((drive.lines().mode(line), drive.lines().pages_in(line)), (CellMode::Single, 8));
+}
+
+/// A map that is paged with a small cache owes a translation page for nearly each page that cleaning
+/// moves at random: written one by one, each in a word line of its own, they would take more room
+/// than cleaning makes.
+#[test]
+fn a_full_phone_storage_takes_random_writes() {
+    let overrides = Overrides { scale: "1/64".parse().ok(), ..Overrides::default() };
+    let config = Profile::load("ufs31-256g").unwrap().resolve(&overrides).unwrap();
+    let blocks = config.user_blocks;
+    let mut drive = Drive::new(config).unwrap();
+    let mut now = us(0);
+    for start in (0..blocks / 64 * 64).step_by(64) {
+        let data = Data::Patterns(Pattern::new(start + 1));
+        let range = BlockRange::new(Lba(start), 64);
+        let command = Command::Write { range, data, hints: Hints::default(), fua: false };
+        now = drive.submit(now, command).unwrap().done;
+    }
+    let mut rng = Rng::new(1);
+    for _ in 0..blocks / 2 {
+        now = write(&mut drive, now, rng.below(blocks), false);
+    }
+    assert!(drive.counters().gc_runs > 100, "{:?}", drive.counters());
+    drive.check().unwrap();
 }

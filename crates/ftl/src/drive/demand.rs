@@ -65,7 +65,9 @@ impl Drive {
             self.translation.owe(page);
             return Ok(at);
         }
-        written
+        let done = written?;
+        self.complete_word_lines()?;
+        Ok(done)
     }
 
     /// Reads a translation page, if there is one. One that cannot be read is owed: its entries are
@@ -89,7 +91,7 @@ impl Drive {
     }
 
     /// Writes a translation page as the map is now; returns when it is durable. Nothing is written
-    /// where nothing is mapped.
+    /// where nothing is mapped. Others may follow in its word line.
     pub(super) fn write_translation(
         &mut self,
         at: SimTime,
@@ -105,7 +107,12 @@ impl Drive {
         };
         let (live, tokens) = (self.medium.full_mask(), &tokens[..self.config.subpages() as usize]);
         let to_program = PageToProgram { lpn, live, tokens, stream: StreamId(0), inode: Inode(0) };
-        let done = self.program(at, self.translation_frontier(), to_program, Cause::Translation)?;
+        let frontier = match by {
+            // many at a time: they fill word lines
+            MapUse::Move => self.translation_frontier(),
+            _ => self.evicted_frontier(),
+        };
+        let done = self.program_part(at, frontier, to_program, Cause::Translation)?;
         self.counters.translation_writes[by as usize] += 1;
         self.translation.owe_no_more(page);
         Ok(done)
@@ -127,10 +134,18 @@ impl Drive {
         FrontierId(self.medium.frontiers() - 1)
     }
 
-    /// The frontier to which a page is moved. A translation page leaves the SLC cache: there it would
-    /// take as much room again.
+    /// The frontier of a translation page that is written by itself: a word line of one page, if the
+    /// drive has any.
+    fn evicted_frontier(&self) -> FrontierId {
+        match self.config.single_cache {
+            Some(_) => self.system_frontier(),
+            None => self.translation_frontier(),
+        }
+    }
+
+    /// The frontier to which a page is moved.
     pub(super) fn frontier_of_moved(&self, lpn: Lpn, stream: StreamId) -> FrontierId {
-        if self.translation.is_translation_page(lpn) && self.config.single_cache.is_none() {
+        if self.translation.is_translation_page(lpn) {
             return self.translation_frontier();
         }
         self.move_frontier(stream)

@@ -15,7 +15,7 @@ impl Drive {
             let Some(page) = self.translation.first_owed() else { break };
             self.settle_page(at, page)?;
         }
-        Ok(())
+        self.complete_word_lines()
     }
 
     /// Writes the translation pages that are owed, between commands: with room made for each. While
@@ -32,7 +32,7 @@ impl Drive {
                 self.settle_page(at, page)?;
             }
         }
-        Ok(())
+        self.complete_word_lines()
     }
 
     fn settle_page(&mut self, at: SimTime, page: TranslationPage) -> Result<(), DeviceError> {
