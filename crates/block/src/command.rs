@@ -1,10 +1,11 @@
 //! The commands that a device performs.
 
-use crate::addr::{BlockRange, SectorRange};
+use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::content::{Content, Pattern};
 use crate::devirtualize::Devirtualize;
 use crate::query::Query;
 use crate::remap::{RemapPair, RemapWhen};
+use crate::zone::ZoneAction;
 
 /// The number of a write stream: blocks that the writer expects to die together. Devices with fewer
 /// streams take the number modulo theirs.
@@ -94,6 +95,28 @@ pub enum Command<'a> {
     },
     /// Lets blocks be reached by their device addresses, and drops their mappings.
     Devirtualize(Devirtualize<'a>),
+    /// Writes blocks at the write pointer of a zone; the answer is the address of the first
+    /// ([`crate::Answer::Addresses`]).
+    Append {
+        /// The first block of the zone.
+        zone: Lba,
+        /// Number of blocks.
+        blocks: u64,
+        /// Content to write.
+        data: Data<'a>,
+        /// Hints of the writer.
+        hints: Hints,
+        /// Force unit access: complete only when these blocks survive a power cut.
+        fua: bool,
+    },
+    /// Changes the state of one zone, or of all for which the action makes sense. A reset or finish
+    /// is durable when it completes.
+    Zone {
+        /// The first block of the zone; `None` for all.
+        start: Option<Lba>,
+        /// The change.
+        action: ZoneAction,
+    },
     /// Asks without changing anything; takes no time.
     Query(Query),
 }

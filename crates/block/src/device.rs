@@ -6,6 +6,7 @@ use crate::addr::{BlockRange, Lba};
 use crate::command::{Command, Inode};
 use crate::devirtualize::{DeviceSpace, OpenRenames, Rename};
 use crate::remap::RemapLimits;
+use crate::zone::{Zone, ZoneError, Zones};
 
 /// Capabilities of a device beyond reading, writing and flushing.
 ///
@@ -24,6 +25,9 @@ pub struct Capabilities {
     pub thin: Option<Thin>,
     /// [`Command::Devirtualize`] gives blocks their device addresses, which are these.
     pub devirtualize: Option<DeviceSpace>,
+    /// A part of it is written in zones, by [`Command::Write`] at the write pointer,
+    /// [`Command::Append`] and [`Command::Zone`].
+    pub zones: Option<Zones>,
 }
 
 /// The areas of the largest address space, chosen by the top three bits of an address of 61 bits
@@ -127,7 +131,7 @@ pub enum Answer {
     /// A count of bytes: of [`Query::MapBytes`](crate::Query::MapBytes).
     Bytes(u64),
     /// Addresses in order: of [`Query::Held`](crate::Query::Held) and
-    /// [`Devirtualize::Held`](crate::Devirtualize::Held).
+    /// [`Devirtualize::Held`](crate::Devirtualize::Held); of [`Command::Append`] its first block.
     Addresses(Vec<Lba>),
     /// The renames of a batch with their new addresses: of
     /// [`Devirtualize::Begin`](crate::Devirtualize::Begin).
@@ -136,6 +140,8 @@ pub enum Answer {
     OpenBatch(Option<OpenRenames>),
     /// Inode numbers: of [`Devirtualize::Moved`](crate::Devirtualize::Moved).
     Inodes(Vec<Inode>),
+    /// Zones in order: of [`Query::Zones`](crate::Query::Zones).
+    Zones(Vec<Zone>),
 }
 
 impl Answer {
@@ -223,6 +229,9 @@ pub enum DeviceError {
     /// The device has run out of good flash and takes no more writes; reads still work.
     #[error("the drive is worn out: {0}; it can still be read")]
     ReadOnly(String),
+    /// A rule of zones was broken.
+    #[error("{0}")]
+    Zone(ZoneError),
     /// The device was opened for reading only.
     #[error("the device is open for reading only")]
     NotWritable,

@@ -224,6 +224,9 @@ impl BlockDevice for ImageDevice {
             Command::Discard { ranges } => self.discard(ranges)?,
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Append { .. } | Command::Zone { .. } => {
+                return Err(DeviceError::Unsupported("zone"));
+            }
             Command::Query(query) => return Err(query.unsupported()),
         }
         Ok(Completion::at(at))

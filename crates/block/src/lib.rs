@@ -19,6 +19,7 @@ mod overlay;
 mod query;
 mod remap;
 mod scheduler;
+mod zone;
 
 pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE, SectorRange};
 pub use command::{Command, Data, Hints, Inode, StreamId};
@@ -35,6 +36,10 @@ pub use gather::Gatherer;
 pub use image::ImageDevice;
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
-pub use query::{Query, free_blocks, held_blocks, map_bytes};
+pub use query::{Query, free_blocks, held_blocks, map_bytes, zones};
 pub use remap::{BatchId, HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 pub use scheduler::{EventId, LockId, Scheduler, SchedulingHint};
+pub use zone::{
+    Transition, Zone, ZoneAction, ZoneError, ZoneEvent, ZoneState, ZoneTable, ZoneWindow,
+    ZonedDevice, Zones, transition,
+};

@@ -220,7 +220,7 @@ impl MemoryDevice {
             Query::Held { range, most } => {
                 Some(Answer::Addresses(self.used_within(range).take(most).collect()))
             }
-            Query::MapBytes => None,
+            Query::MapBytes | Query::Zones { .. } => None,
         }
         .ok_or_else(|| query.unsupported())
     }
@@ -263,6 +263,7 @@ impl BlockDevice for MemoryDevice {
             remap: Some(self.limits),
             thin: self.thin,
             devirtualize: None,
+            zones: None,
         };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
@@ -275,6 +276,9 @@ impl BlockDevice for MemoryDevice {
             Command::Discard { ranges } => self.discard(ranges),
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Append { .. } | Command::Zone { .. } => {
+                return Err(DeviceError::Unsupported("zone"));
+            }
             Command::Query(query) => return Ok(Completion::with(at, self.answer(query)?)),
         }
         Ok(Completion::at(at))

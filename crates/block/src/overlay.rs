@@ -133,6 +133,9 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
                 return self.lower.submit(at, Command::Devirtualize(asked));
             }
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Append { .. } | Command::Zone { .. } => {
+                return Err(DeviceError::Unsupported("zone"));
+            }
             Command::Query(query) => return self.answer(at, query),
         }
         Ok(Completion::at(at))

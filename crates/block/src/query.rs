@@ -5,6 +5,7 @@ use dovetail_time::SimTime;
 use crate::addr::{BlockRange, Lba};
 use crate::command::Command;
 use crate::device::{Answer, BlockDevice, DeviceError};
+use crate::zone::Zone;
 
 /// A question that a device may be able to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,13 @@ pub enum Query {
     },
     /// Bytes of the device's own memory that its map takes.
     MapBytes,
+    /// Its zones in order, conventional ones too.
+    Zones {
+        /// A block of the first zone in question.
+        from: Lba,
+        /// Zones in the answer at most.
+        most: usize,
+    },
 }
 
 impl Query {
@@ -30,6 +38,7 @@ impl Query {
             Self::FreeBlocks => "free-blocks",
             Self::Held { .. } => "held-blocks",
             Self::MapBytes => "map-bytes",
+            Self::Zones { .. } => "report-zones",
         })
     }
 }
@@ -68,6 +77,17 @@ pub fn map_bytes(device: &mut (impl BlockDevice + ?Sized)) -> Result<Option<u64>
     Ok(match ask(device, Query::MapBytes)? {
         Some(Answer::Bytes(bytes)) => Some(bytes),
         _ => None,
+    })
+}
+
+/// [`Query::Zones`] of a device: all of them; empty if it has none.
+///
+/// # Errors
+/// The device's, other than [`DeviceError::Unsupported`].
+pub fn zones(device: &mut (impl BlockDevice + ?Sized)) -> Result<Vec<Zone>, DeviceError> {
+    Ok(match ask(device, Query::Zones { from: Lba(0), most: usize::MAX })? {
+        Some(Answer::Zones(zones)) => zones,
+        _ => Vec::new(),
     })
 }
 

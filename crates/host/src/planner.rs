@@ -137,6 +137,9 @@ impl PlannedDevice {
             }
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Append { .. } | Command::Zone { .. } => {
+                return Err(DeviceError::Unsupported("zone"));
+            }
             Command::Query(query) => return Err(query.unsupported()),
         }
         Ok(())
@@ -223,7 +226,7 @@ impl PlannedDevice {
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
         match query {
             Query::FreeBlocks => self.mirror.free_blocks().map(Answer::Blocks),
-            Query::Held { .. } | Query::MapBytes => None,
+            Query::Held { .. } | Query::MapBytes | Query::Zones { .. } => None,
         }
         .ok_or_else(|| query.unsupported())
     }

@@ -224,7 +224,11 @@ impl Drive {
                 ranges.iter().any(|range| state.has_name_in(range.blocks_inside()))
             }
             Command::Remap { .. } => true,
-            Command::Flush | Command::Devirtualize(_) | Command::Query(_) => false,
+            Command::Flush
+            | Command::Devirtualize(_)
+            | Command::Append { .. }
+            | Command::Zone { .. }
+            | Command::Query(_) => false,
         }
     }
 

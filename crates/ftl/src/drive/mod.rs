@@ -484,7 +484,7 @@ impl Drive {
             Query::FreeBlocks if self.config.addresses.is_some() => {
                 Answer::Blocks(self.room_in_few_pieces())
             }
-            Query::FreeBlocks => return Err(query.unsupported()),
+            Query::FreeBlocks | Query::Zones { .. } => return Err(query.unsupported()),
             Query::Held { range, most } => Answer::Addresses(self.held_blocks(range, most)),
             Query::MapBytes => Answer::Bytes(self.mapping_memory_bytes()),
         })
@@ -506,6 +506,7 @@ impl Drive {
                     .config
                     .addresses
                     .map(|_| Thin::new(self.config.user_blocks, self.config.subpages())),
+                zones: None,
             },
         }
     }
@@ -528,6 +529,9 @@ impl BlockDevice for Drive {
         let done = match command {
             Command::Query(query) => return Err(query.unsupported()),
             Command::Devirtualize(asked) => return self.devirtualize(at, asked),
+            Command::Append { .. } | Command::Zone { .. } => {
+                return Err(DeviceError::Unsupported("zone"));
+            }
             command if self.touches_open_names(&command) => self.submit_renamed(at, command)?,
             Command::Read { range, into } => self.read(at, range, into)?,
             Command::Write { range, data, hints, fua } => {

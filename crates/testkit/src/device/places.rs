@@ -236,6 +236,9 @@ impl BlockDevice for PlacesDevice {
             Command::Devirtualize(asked) => {
                 return Ok(Completion::with(at, self.devirtualize(asked)?));
             }
+            Command::Append { .. } | Command::Zone { .. } => {
+                return Err(DeviceError::Unsupported("zone"));
+            }
             Command::Query(query) => return Err(query.unsupported()),
         }
         Ok(Completion::at(at))

@@ -123,8 +123,13 @@ dovetail_block::performs_at_once!(impl[D: BlockDevice] RecordingDevice<D>);
 
 fn event_of(command: &Command<'_>) -> Option<Event> {
     match command {
-        // a recorded device does not devirtualise: `MemoryDevice` could not replay it
-        Command::Read { .. } | Command::Devirtualize(_) | Command::Query(_) => None,
+        // a recorded device does neither devirtualise nor have zones: `MemoryDevice` could not
+        // replay it
+        Command::Read { .. }
+        | Command::Devirtualize(_)
+        | Command::Append { .. }
+        | Command::Zone { .. }
+        | Command::Query(_) => None,
         Command::Write { range, data, hints: _, fua } => {
             Some(Event::Write { range: *range, contents: contents(data, range.blocks), fua: *fua })
         }

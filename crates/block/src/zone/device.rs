@@ -1,0 +1,179 @@
+//! A device whose zones are kept by rule alone: for image files and for tests.
+
+use dovetail_time::SimTime;
+
+use super::{ZoneAction, ZoneState, ZoneTable, Zones};
+use crate::addr::{BlockRange, Lba};
+use crate::command::{Command, Data, Hints};
+use crate::device::{Answer, BlockDevice, Completion, DeviceError, DeviceInfo};
+use crate::query::Query;
+
+/// A device with zones around one without: it refuses what a zoned drive refuses.
+///
+/// Blocks beyond a write pointer read as they are below: empty, since a reset discards them.
+#[derive(Clone, Debug)]
+pub struct ZonedDevice<D> {
+    below: D,
+    table: ZoneTable,
+}
+
+impl<D: BlockDevice> ZonedDevice<D> {
+    /// All zones empty, whatever lies below.
+    pub fn new(below: D, zones: Zones) -> Self {
+        Self { below, table: ZoneTable::new(zones) }
+    }
+
+    /// Zones as they were found, one state and count of written blocks for each.
+    pub fn found(
+        below: D,
+        zones: Zones,
+        found: impl IntoIterator<Item = (ZoneState, u64)>,
+    ) -> Self {
+        Self { below, table: ZoneTable::found(zones, found) }
+    }
+
+    /// The zones as they are now.
+    pub fn table(&self) -> &ZoneTable {
+        &self.table
+    }
+
+    /// The device below.
+    pub fn below(&self) -> &D {
+        &self.below
+    }
+
+    /// The device below; whoever changes its content changes no write pointer.
+    pub fn below_mut(&mut self) -> &mut D {
+        &mut self.below
+    }
+
+    /// Gives the device below back.
+    pub fn into_below(self) -> D {
+        self.below
+    }
+
+    /// The same after a power cut that kept everything: open zones are closed.
+    #[must_use]
+    pub fn after_power_cut(self) -> Self {
+        let zones = *self.table.zones();
+        let states =
+            (0..zones.count).map(|zone| (self.table.state(zone), self.table.written(zone)));
+        Self { table: ZoneTable::found(zones, states.collect::<Vec<_>>()), below: self.below }
+    }
+
+    fn write(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+        data: Data<'_>,
+        hints: Hints,
+        fua: bool,
+    ) -> Result<Completion, DeviceError> {
+        self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
+        if let Some(zone) = self.table.zones().index(range.start) {
+            self.table.begin_write(zone, range)?;
+            self.table.wrote(zone, range.blocks);
+        } else if range.end() > self.table.zones().first {
+            return Err(crosses_border(range, self.table.zones()));
+        }
+        self.below.submit(at, Command::Write { range, data, hints, fua })
+    }
+
+    fn perform(
+        &mut self,
+        at: SimTime,
+        start: Option<Lba>,
+        action: ZoneAction,
+    ) -> Result<SimTime, DeviceError> {
+        let zones = match start {
+            Some(start) => vec![self.table.zone_at(start)?],
+            None => self.table.all_for(action),
+        };
+        let mut done = at;
+        for zone in zones {
+            self.table.perform(zone, action)?;
+            if action == ZoneAction::Reset {
+                let range = BlockRange::new(self.table.zones().start(zone), self.zone_blocks());
+                let ranges = [range.into()];
+                done = self.below.submit(at, Command::Discard { ranges: &ranges })?.done.max(done);
+            }
+        }
+        Ok(done)
+    }
+
+    fn zone_blocks(&self) -> u64 {
+        self.table.zones().blocks
+    }
+}
+
+/// The refusal of a write from conventional blocks into a zone.
+pub(crate) fn crosses_border(range: BlockRange, zones: &Zones) -> DeviceError {
+    super::ZoneError::InvalidWrite { zone: 0, at: range.start, pointer: zones.first }.into()
+}
+
+impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
+    fn info(&self) -> DeviceInfo {
+        let mut info = self.below.info();
+        info.capabilities.zones = Some(*self.table.zones());
+        info
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match command {
+            Command::Write { range, data, hints, fua } => self.write(at, range, data, hints, fua),
+            Command::Append { zone, data, blocks, hints, fua } => {
+                let (_, start) = self.table.append_to(zone, blocks)?;
+                let range = BlockRange::new(start, blocks);
+                let done = self.write(at, range, data, hints, fua)?.done;
+                Ok(Completion::with(done, Answer::Addresses(vec![start])))
+            }
+            Command::Zone { start, action } => Ok(Completion::at(self.perform(at, start, action)?)),
+            Command::Query(Query::Zones { from, most }) => {
+                Ok(Completion::with(at, Answer::Zones(self.table.report(from, most))))
+            }
+            Command::Read { range, into } => {
+                self.table.check_read(range)?;
+                self.below.submit(at, Command::Read { range, into })
+            }
+            // within a zone it would change nothing that can be seen
+            Command::Discard { ranges } => {
+                let end = self.table.zones().first;
+                let conventional: Vec<_> =
+                    ranges.iter().copied().filter(|r| r.blocks_touched().end() <= end).collect();
+                self.below.submit(at, Command::Discard { ranges: &conventional })
+            }
+            other => self.below.submit(at, other),
+        }
+    }
+}
+
+crate::performs_at_once!(impl[D: BlockDevice] ZonedDevice<D>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::Pattern;
+    use crate::memory::MemoryDevice;
+
+    #[test]
+    fn zones_are_appended_to_reported_and_reset() {
+        let zones = Zones { max_append: 8, ..Zones::covering(Lba(16), 48, 16, 16) };
+        let mut device = ZonedDevice::new(MemoryDevice::new(64), zones);
+        let append = |device: &mut ZonedDevice<MemoryDevice>| {
+            let data = Data::Patterns(Pattern::new(7));
+            let (zone, hints) = (Lba(32), Hints::default());
+            let command = Command::Append { zone, data, blocks: 8, hints, fua: false };
+            device.submit(SimTime::ZERO, command).unwrap().answer.into_addresses()
+        };
+        assert_eq!(append(&mut device), [Lba(32)]);
+        assert_eq!(append(&mut device), [Lba(40)]);
+        assert_eq!(device.table().state(1), ZoneState::Full);
+        let reset = Command::Zone { start: None, action: ZoneAction::Reset };
+        device.submit(SimTime::ZERO, reset).unwrap();
+        assert_eq!(device.table().state(1), ZoneState::Empty);
+        assert!(device.below().used().next().is_none());
+        let open = Command::Zone { start: Some(Lba(0)), action: ZoneAction::Reset };
+        let refused = device.submit(SimTime::ZERO, open);
+        assert!(matches!(refused, Err(DeviceError::Zone(super::super::ZoneError::NotAZone(_)))));
+    }
+}
