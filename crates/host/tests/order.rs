@@ -72,7 +72,11 @@ fn note_command(
             let addresses = all.iter().flat_map(|pair| [pair.to, pair.from]);
             addresses.for_each(|lba| note(log, BlockRange::new(lba, 1), Seen::Remap(*batch)));
         }
-        Command::Remap { .. } | Command::Devirtualize(_) | Command::Query(_) => {
+        Command::Remap { .. }
+        | Command::Devirtualize(_)
+        | Command::Append { .. }
+        | Command::Zone { .. }
+        | Command::Query(_) => {
             panic!("not made here")
         }
     }
