@@ -200,6 +200,9 @@ pub enum ConfigError {
     /// Word lines that do not fit the drive.
     #[error("{0}")]
     Cells(&'static str),
+    /// Zones that the drive cannot have.
+    #[error("zones: {0}")]
+    Zones(&'static str),
     /// No capacity.
     #[error("the drive offers the host no block; raise its capacity or the scale")]
     Empty,

@@ -27,6 +27,7 @@ mod single;
 pub mod stats;
 mod translation;
 pub mod victim;
+mod zoned;
 
 pub use config::{BufferOrder, ConfigError, DriveConfig, MapCacheConfig, StreamsBy};
 pub use dovetail_nand::DieUse;
@@ -37,3 +38,4 @@ pub use medium::lines;
 pub use profile::{Overrides, Profile, ProfileError, Variant, builtin_profiles};
 pub use remap::{RemapConfig, RemapStore};
 pub use single::{SingleCache, WhenFull};
+pub use zoned::{UnrecoveredZonedDrive, ZoneConfig, ZonedConfig, ZonedDrive, ZonedRecovery};

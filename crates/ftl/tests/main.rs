@@ -15,3 +15,4 @@ mod paged_full;
 mod remap;
 mod thin;
 mod timing;
+mod zoned;

@@ -524,6 +524,13 @@ impl Nand {
         self.store.resolve(token)
     }
 
+    /// Exchanges the times until which dies and channels are busy with those of another flash of as
+    /// many dies and planes: for two that stand for parts of one.
+    pub fn swap_timeline(&mut self, other: &mut Self) {
+        debug_assert_eq!(self.config.geometry.units(), other.config.geometry.units());
+        std::mem::swap(&mut self.timeline, &mut other.timeline);
+    }
+
     /// Cuts the power between two operations, in the order of issue: all that was issued has ended.
     /// Everything but the flash itself is gone.
     pub fn cut_power(&mut self) {

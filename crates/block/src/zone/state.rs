@@ -106,7 +106,8 @@ pub enum Transition {
     Refused,
 }
 
-/// The state after an event; `has_content` if at least one block is written.
+/// The state after an event; `has_content` if at least one block is written, or may be in a random
+/// write area.
 pub const fn transition(state: ZoneState, event: ZoneEvent, has_content: bool) -> Transition {
     use ZoneEvent as E;
     use ZoneState as S;
@@ -118,7 +119,7 @@ pub const fn transition(state: ZoneState, event: ZoneEvent, has_content: bool) -
         (S::ReadOnly, _) => return Transition::Refused,
         (_, E::Reset) => S::Empty,
         (_, E::Finish) => S::Full,
-        (S::Full | S::Empty, E::PowerOn) => state,
+        (S::Full | S::Empty | S::Closed, E::PowerOn) => state,
         (_, E::PowerOn) => left,
         (S::Full, _) => return Transition::Refused,
         (S::Empty | S::Closed, E::Write) => S::ImplicitlyOpen,

@@ -79,6 +79,15 @@ impl ZoneTable {
         self.entries[zone as usize].window
     }
 
+    /// Gives an active zone back the random write area that it had before a power cut.
+    pub fn restore_window(&mut self, zone: u32) {
+        let entry = &mut self.entries[zone as usize];
+        if entry.state.is_active() && !entry.window {
+            entry.window = true;
+            self.windows += 1;
+        }
+    }
+
     /// Open zones.
     pub fn open(&self) -> u32 {
         self.open
@@ -193,14 +202,23 @@ impl ZoneTable {
     /// The start of an append of so many blocks.
     ///
     /// # Errors
-    /// [`ZoneError`]: the address is no zone's start, or the append is too long.
+    /// [`ZoneError`]: the address is no zone's start, the append is too long, or the zone cannot
+    /// take it.
     pub fn append_to(&self, start: Lba, blocks: u64) -> Result<(u32, Lba), ZoneError> {
         let zone = self.zone_at(start)?;
         let limit = self.zones.max_append;
         if blocks > limit {
             return Err(ZoneError::AppendTooLong { blocks, limit });
         }
-        Ok((zone, Lba(start.0 + self.written(zone))))
+        let at = Lba(start.0 + self.written(zone));
+        let (range, end) = (BlockRange::new(at, blocks), self.zones.writable(zone).end());
+        match self.state(zone) {
+            ZoneState::Full => Err(ZoneError::Full(zone)),
+            ZoneState::ReadOnly => Err(ZoneError::ReadOnly(zone)),
+            ZoneState::Offline => Err(ZoneError::Offline(zone)),
+            _ if range.end() > end => Err(ZoneError::Boundary { zone, range, end }),
+            _ => Ok((zone, at)),
+        }
     }
 
     /// The sequential zone that starts at an address.
@@ -334,7 +352,7 @@ impl ZoneTable {
 
     fn apply(&mut self, zone: u32, event: ZoneEvent) -> bool {
         let entry = self.entries[zone as usize];
-        match transition(entry.state, event, entry.written > 0) {
+        match transition(entry.state, event, entry.written > 0 || entry.window) {
             Transition::To(state) => {
                 self.enter(zone, state);
                 true

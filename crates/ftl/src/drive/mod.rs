@@ -28,7 +28,7 @@ use dovetail_block::{
     Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo,
     Query, Thin, performs_at_once,
 };
-use dovetail_nand::{BackingStore, BlockId, DieUse, FaultPlan, Geometry, Lpn, Ppn};
+use dovetail_nand::{BackingStore, BlockId, DieUse, FaultPlan, Geometry, Lpn, Nand, Ppn};
 use dovetail_time::{SimSpan, SimTime};
 
 use crate::buffer::WriteBuffer;
@@ -152,6 +152,12 @@ impl Drive {
             medium,
             config,
         }
+    }
+
+    /// Exchanges the times until which dies and channels are busy with those of another flash: two
+    /// that stand for parts of one.
+    pub(crate) fn swap_timeline(&mut self, other: &mut Nand) {
+        self.medium.swap_timeline(other);
     }
 
     /// Keeps the flash in a store: it is told of every change from now on.
@@ -522,7 +528,18 @@ impl BlockDevice for Drive {
             return Ok(Completion::with(at, self.answer(query)?));
         }
         // the drive's clock never goes back: a command of an earlier time comes now
-        let at = at.max(self.last_command);
+        self.submit_at(at.max(self.last_command), command)
+    }
+}
+
+impl Drive {
+    /// As [`BlockDevice::submit`], for the page-mapped part of a zoned drive: what that writes for
+    /// itself may be of a later time than the host's next command.
+    pub(crate) fn submit_at(
+        &mut self,
+        at: SimTime,
+        command: Command<'_>,
+    ) -> Result<Completion, DeviceError> {
         self.before_command(at)?;
         self.translation.begin_request(0);
         let at = self.take_command(at, &command);
@@ -548,7 +565,12 @@ impl BlockDevice for Drive {
 performs_at_once!(Drive);
 
 /// A transfer over a link that is kept as a backlog; returns its end.
-fn transfer(backlog_until: &mut SimTime, at: SimTime, ready: SimTime, span: SimSpan) -> SimTime {
+pub(crate) fn transfer(
+    backlog_until: &mut SimTime,
+    at: SimTime,
+    ready: SimTime,
+    span: SimSpan,
+) -> SimTime {
     let start = ready.max(*backlog_until);
     *backlog_until = at.max(*backlog_until) + span;
     start + span

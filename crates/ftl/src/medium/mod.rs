@@ -159,6 +159,11 @@ impl Medium {
         self.nand.release(token);
     }
 
+    /// Exchanges the times until which dies and channels are busy with those of another flash.
+    pub(crate) fn swap_timeline(&mut self, other: &mut Nand) {
+        self.nand.swap_timeline(other);
+    }
+
     /// Keeps what happened so far before anything that happens from now on, in a drive file.
     pub(crate) fn barrier(&mut self) {
         self.nand.barrier();

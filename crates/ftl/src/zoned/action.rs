@@ -1,0 +1,97 @@
+//! Commands on zones.
+
+use dovetail_block::{DeviceError, Lba, ZoneAction, ZoneState};
+use dovetail_time::SimTime;
+
+use super::ZonedDrive;
+use super::records::{Record, Recorded};
+use crate::stats::Cause;
+
+impl ZonedDrive {
+    /// Changes the state of one zone, or of all that it concerns; returns when that is durable.
+    pub(super) fn act(
+        &mut self,
+        at: SimTime,
+        start: Option<Lba>,
+        action: ZoneAction,
+    ) -> Result<SimTime, DeviceError> {
+        let zones = match start {
+            Some(start) => vec![self.table.zone_at(start)?],
+            None => self.table.all_for(action),
+        };
+        let mut done = at;
+        for zone in zones {
+            done = done.max(self.act_on(at, zone, action)?);
+        }
+        Ok(done)
+    }
+
+    fn act_on(
+        &mut self,
+        at: SimTime,
+        zone: u32,
+        action: ZoneAction,
+    ) -> Result<SimTime, DeviceError> {
+        let before = self.table.state(zone);
+        self.table.perform(zone, action)?;
+        match action {
+            ZoneAction::Reset => self.reset(at, zone),
+            ZoneAction::Finish if before != ZoneState::Full => self.finish(at, zone),
+            ZoneAction::FlushWindow { up_to } => {
+                self.prepare(at, zone)?;
+                self.advance(at, zone, up_to.0 - self.layout.zones.start(zone).0)?;
+                self.make_durable(at, zone)
+            }
+            _ => Ok(at),
+        }
+    }
+
+    /// Empties a zone: its erase blocks are no longer its own as soon as that is written down.
+    fn reset(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
+        let mut from = at;
+        if let Some(active) = self.active.remove(&zone) {
+            active.held.iter().flatten().for_each(|held| self.nand.release(held.token));
+            self.slots[active.slot as usize] = Some(active.programs_end);
+            from = from.max(active.not_before);
+        }
+        self.to_record.retain(|&(_, full)| full != zone);
+        let record = &mut self.records[zone as usize];
+        let generation = record.generation + 1;
+        let freed = std::mem::replace(record, Record { generation, ..Record::default() });
+        if freed.blocks.is_empty() && freed.state == Recorded::Empty {
+            self.records[zone as usize].generation -= 1;
+            return Ok(at);
+        }
+        let done = self.write_record(from, zone)?;
+        self.to_erase.extend(freed.blocks.into_iter().map(|block| (done, block)));
+        Ok(done)
+    }
+
+    /// Makes a zone full: what it holds is programmed, and nothing behind it, or the rest of the
+    /// zone.
+    fn finish(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
+        let (fills, written) = (self.config.zones.finish_fills, self.table.written(zone));
+        let mut durable = at;
+        if fills || self.active.contains_key(&zone) {
+            self.prepare(at, zone)?;
+            // what is programmed beyond the write pointer from now on is no content
+            self.records[zone as usize].ends_at = Some(written);
+            let begin = self.write_record(at, zone)?;
+            let end = if fills { self.layout.zones.capacity } else { written };
+            while let Some(active) = self.active.get(&zone)
+                && active.programmed < end
+            {
+                let cause = if active.held.is_empty() { Cause::Journal } else { Cause::Host };
+                let begun = begin.max(active.not_before);
+                self.program_unit(begun, zone, cause)?;
+            }
+            let programmed = self.active.get(&zone).map(|active| active.programs_end);
+            durable = begin.max(programmed.unwrap_or(begin));
+            self.retire_active(zone);
+            self.to_record.retain(|&(_, full)| full != zone);
+        }
+        let record = &mut self.records[zone as usize];
+        (record.state, record.written, record.ends_at) = (Recorded::Full, written, None);
+        self.write_record(durable, zone)
+    }
+}

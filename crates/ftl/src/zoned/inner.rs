@@ -1,0 +1,97 @@
+//! The page-mapped part: it shares the dies, and holds what is the drive's own.
+
+use dovetail_block::{BlockRange, Command, Completion, Content, Data, DeviceError, Hints, Lba};
+use dovetail_time::SimTime;
+
+use super::ZonedDrive;
+use super::records::{encode, records_per_block};
+use crate::stats::{Cause, Counters};
+
+impl ZonedDrive {
+    /// Performs a command on the page-mapped part, on the dies that it shares with the zones.
+    pub(super) fn page_mapped_submit(
+        &mut self,
+        at: SimTime,
+        command: Command<'_>,
+    ) -> Result<Completion, DeviceError> {
+        self.inner.swap_timeline(&mut self.nand);
+        let done = self.inner.submit_at(at, command);
+        self.inner.swap_timeline(&mut self.nand);
+        done
+    }
+
+    /// Writes blocks of the drive's own; returns when they are durable.
+    pub(super) fn write_own(
+        &mut self,
+        at: SimTime,
+        start: u64,
+        contents: &[Content],
+    ) -> Result<SimTime, DeviceError> {
+        let before = self.inner.counters();
+        let range =
+            BlockRange::new(Lba(self.config.zones.conventional + start), contents.len() as u64);
+        let data = Data::Blocks(contents);
+        let command = Command::Write { range, data, hints: Hints::default(), fua: true };
+        let done = self.page_mapped_submit(at, command)?.done;
+        let made = self.inner.counters() - before;
+        self.own.writes += made.writes;
+        self.own.blocks += made.written_blocks;
+        self.own.programs += made.programs[Cause::Host as usize];
+        Ok(done)
+    }
+
+    /// Writes the record of a zone; returns when it is durable.
+    pub(super) fn write_record(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
+        // what it says of other zones holds only from their own records on
+        let at = at.max(self.last_record);
+        self.last_record = at;
+        let blocks = self.layout.blocks_per_zone();
+        let each = records_per_block(blocks) as usize;
+        let block = zone as usize / each;
+        let end = self.records.len().min((block + 1) * each);
+        let content = encode(&self.records[block * each..end], blocks);
+        self.write_own(at, block as u64, &[content])
+    }
+
+    /// Blocks of the drive's own before the places of active zones: the records.
+    pub(super) fn record_blocks(&self) -> u64 {
+        (self.records.len() as u64).div_ceil(records_per_block(self.layout.blocks_per_zone()))
+    }
+
+    /// The counts of the zones and of the page-mapped part. Writes of the drive's own are its
+    /// journal.
+    pub(super) fn with_page_mapped(&self) -> Counters {
+        let (mut all, inner, own) = (self.counters, self.inner.counters(), self.own);
+        all.reads += inner.reads;
+        all.read_blocks += inner.read_blocks;
+        all.empty_read_blocks += inner.empty_read_blocks;
+        all.buffer_read_hits += inner.buffer_read_hits;
+        all.buffer_overwrites += inner.buffer_overwrites;
+        all.writes += inner.writes - own.writes;
+        all.written_blocks += inner.written_blocks - own.blocks;
+        all.discards += inner.discards;
+        all.discarded_blocks += inner.discarded_blocks;
+        for (all, inner) in all.programs.iter_mut().zip(inner.programs) {
+            *all += inner;
+        }
+        all.programs[Cause::Host as usize] -= own.programs;
+        all.programs[Cause::Journal as usize] += own.programs;
+        for (all, inner) in all.flash_reads.iter_mut().zip(inner.flash_reads) {
+            *all += inner;
+        }
+        all.erases += inner.erases;
+        all.gc_runs += inner.gc_runs;
+        all.gc_stalls += inner.gc_stalls;
+        all.wear_runs += inner.wear_runs;
+        all.fold_runs += inner.fold_runs;
+        all.fold_stalls += inner.fold_stalls;
+        all.refresh_runs += inner.refresh_runs;
+        all.single_programs += inner.single_programs;
+        all.skipped_pages += inner.skipped_pages;
+        all.program_failures += inner.program_failures;
+        all.erase_failures += inner.erase_failures;
+        all.lost_blocks += inner.lost_blocks;
+        all.map_accesses += inner.map_accesses;
+        all
+    }
+}
