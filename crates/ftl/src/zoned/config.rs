@@ -130,7 +130,9 @@ impl ZoneLayout {
     fn divide(&mut self, config: &ZonedConfig) -> Result<(), ConfigError> {
         let geometry = config.drive.nand.geometry;
         let wanted = &config.zones;
-        let most = (config.drive.user_blocks.saturating_sub(wanted.conventional)) / wanted.capacity;
+        let on_flash = u64::from(geometry.pages()) * u64::from(self.subpages);
+        let most = config.drive.user_blocks.min(on_flash).saturating_sub(wanted.conventional)
+            / wanted.capacity;
         self.zones.count = u32::try_from(most).unwrap_or(u32::MAX);
         let (rows, inner) = self.page_mapped(config)?;
         let left = geometry.blocks_per_plane.saturating_sub(rows + wanted.spare);
@@ -268,8 +270,9 @@ fn check(drive: &DriveConfig, wanted: &ZoneConfig) -> Result<(), ConfigError> {
                     || window.blocks == 0
                     || !window.blocks.is_multiple_of(window.granularity)
                     || window.most == 0
+                    || window.blocks > wanted.capacity
             }),
-            "a random write area is a multiple of its granularity, and at least one zone can have one",
+            "a random write area is a multiple of its granularity, fits a zone, and at least one zone can have one",
         ),
         (
             wanted.window.is_some_and(|window| unit + 2 * window.blocks > most_held()),

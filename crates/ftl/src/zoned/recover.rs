@@ -197,15 +197,16 @@ impl ZonedDrive {
     /// Goes on with a zone as it was found: full ones need nothing more.
     fn take_over(&mut self, found: Found, report: &mut ZonedRecovery) {
         let (zone, capacity) = (found.zone, self.layout.zones.capacity);
+        let end = self.records[zone as usize].ends_at.unwrap_or(capacity);
+        if found.programmed >= end {
+            // its place may be another zone's since
+            self.to_record.push_back((SimTime::ZERO, zone));
+            return;
+        }
         if self.records[zone as usize].window {
             self.table.restore_window(zone);
         }
-        let end = self.records[zone as usize].ends_at;
-        let is_on_flash = found.programmed >= end.unwrap_or(capacity);
         self.adopt(found, report);
-        if is_on_flash {
-            self.retire_active(zone);
-        }
     }
 }
 
