@@ -2,7 +2,7 @@
 
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Command, Completion, Content, Data, DeviceError, Devirtualize,
-    HeldRemaps, Hints, Lba, Pattern, RemapPair, RemapWhen, SectorRange,
+    HeldRemaps, Hints, Lba, Pattern, RemapPair, RemapWhen, SectorRange, ZoneAction,
 };
 use dovetail_time::SimTime;
 
@@ -115,6 +115,23 @@ impl<D: BlockDevice> CheckedDevice<D> {
         let done = self.submit(at, Command::Discard { ranges })?;
         for blocks in ranges.iter().map(|range| range.blocks_inside()) {
             self.expected.clear(blocks);
+        }
+        Ok(done)
+    }
+
+    /// Changes the state of a zone; after a reset its blocks are empty.
+    ///
+    /// # Errors
+    /// [`HostError::Device`].
+    pub fn act_on_zone(
+        &mut self,
+        at: SimTime,
+        zone: BlockRange,
+        action: ZoneAction,
+    ) -> Result<SimTime, HostError> {
+        let done = self.submit(at, Command::Zone { start: Some(zone.start), action })?;
+        if action == ZoneAction::Reset {
+            self.expected.clear(zone);
         }
         Ok(done)
     }

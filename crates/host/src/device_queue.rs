@@ -52,6 +52,9 @@ impl<D: BlockDevice> DeviceQueue<D> {
                 (RequestKind::Write, self.device.write(now, *range, *hints, *fua)?)
             }
             PlanStep::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
+            PlanStep::Zone(zone, action) => {
+                (RequestKind::Zone, self.device.act_on_zone(now, *zone, *action)?)
+            }
             PlanStep::Remap(remap) => {
                 (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?)
             }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_block::Lba;
+use dovetail_block::{BlockRange, Lba, Zones};
 use rustc_hash::FxHashSet;
 
 use crate::plan::PlanStep;
@@ -20,9 +20,13 @@ struct Pending {
     writes: bool,
 }
 
-/// The planned commands by their first block.
+/// Beyond all addresses: a place for each zone, by which writes to it keep their order.
+const ORDER_OF_ZONES: u64 = 1 << 63;
+
+/// The planned commands by their first block. Writes to one zone conflict, whatever their blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Hazards {
+    zones: Option<Zones>,
     pending: BTreeMap<(u64, CommandId), Pending>,
     ids: FxHashSet<CommandId>,
     /// No pending command is longer.
@@ -31,12 +35,17 @@ pub(crate) struct Hazards {
 }
 
 impl Hazards {
+    /// For a device that has these zones.
+    pub(crate) fn new(zones: Option<Zones>) -> Self {
+        Self { zones, ..Self::default() }
+    }
+
     /// Remembers a command that is planned but not issued.
     pub(crate) fn plan(&mut self, step: &PlanStep) -> CommandId {
         let id = CommandId(self.next);
         self.next += 1;
         self.ids.insert(id);
-        for (range, writes) in step.ranges() {
+        for (range, writes) in touched(self.zones, step) {
             self.longest = self.longest.max(range.blocks);
             self.pending.insert((range.start.0, id), Pending { end: range.end().0, writes });
         }
@@ -46,7 +55,7 @@ impl Hazards {
     /// The command was issued.
     pub(crate) fn issued(&mut self, step: &PlanStep, id: CommandId) {
         self.ids.remove(&id);
-        for (range, _) in step.ranges() {
+        for (range, _) in touched(self.zones, step) {
             self.pending.remove(&(range.start.0, id));
         }
         if self.pending.is_empty() {
@@ -71,7 +80,7 @@ impl Hazards {
         if self.pending.is_empty() {
             return;
         }
-        for (range, writes) in step.ranges() {
+        for (range, writes) in touched(self.zones, step) {
             let from = (range.start.0.saturating_sub(self.longest), CommandId(0));
             let near = self.pending.range(from..(range.end().0, CommandId(0)));
             let hit =
@@ -79,4 +88,19 @@ impl Hazards {
             into.extend(hit.map(|((_, id), _)| *id));
         }
     }
+}
+
+/// The blocks that a command touches and the place of the zone that it writes to, and whether it
+/// changes them.
+fn touched(
+    zones: Option<Zones>,
+    step: &PlanStep,
+) -> impl Iterator<Item = (BlockRange, bool)> + use<'_> {
+    let start = match step {
+        PlanStep::Write { range, .. } => Some(range.start),
+        _ => None,
+    };
+    let zone = zones.and_then(|zones| zones.index(start?));
+    let place = |zone| (BlockRange::new(Lba(ORDER_OF_ZONES + u64::from(zone)), 1), true);
+    step.ranges().chain(zone.map(place))
 }

@@ -81,6 +81,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
 
     /// The same with a drive that was written to before.
     pub fn over(device: CheckedDevice<D>, costs: HostCosts, now: SimTime, events: Events) -> Self {
+        let hazards = Hazards::new(device.device().info().capabilities.zones);
         Self {
             queue: Rc::new(RefCell::new(DeviceQueue::new(device, costs))),
             costs,
@@ -93,7 +94,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             spare_plans: Vec::new(),
             blocked: FxHashMap::default(),
             locks: Locks::default(),
-            hazards: Rc::default(),
+            hazards: Rc::new(RefCell::new(hazards)),
             events,
         }
     }
@@ -353,6 +354,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             | PlanStep::Write { .. }
             | PlanStep::Flush
             | PlanStep::Discard(_)
+            | PlanStep::Zone(..)
             | PlanStep::Remap(_)
             | PlanStep::EndRenames(_) => self.command(progress)?,
         }))

@@ -2,6 +2,7 @@
 
 use dovetail_block::{
     BlockRange, EventId, Hints, Lba, LockId, RemapPair, RemapWhen, RenameId, SectorRange,
+    ZoneAction,
 };
 use dovetail_time::SimTime;
 
@@ -53,6 +54,8 @@ pub enum PlanStep {
     Flush,
     /// Gives ranges back.
     Discard(Vec<SectorRange>),
+    /// Changes the state of the zone that these blocks are.
+    Zone(BlockRange, ZoneAction),
     /// Moves blocks to other addresses.
     Remap(Box<Remap>),
     /// Ends a batch of renames.
@@ -87,6 +90,7 @@ impl PlanStep {
                 | Self::Write { .. }
                 | Self::Flush
                 | Self::Discard(_)
+                | Self::Zone(..)
                 | Self::Remap(_)
                 | Self::EndRenames(_)
         )
@@ -96,6 +100,7 @@ impl PlanStep {
     pub(crate) fn blocks(&self) -> u64 {
         match self {
             Self::Remap(remap) => remap.pairs.len() as u64,
+            Self::Zone(..) => 0,
             _ => self.ranges().map(|(range, _)| range.blocks).sum(),
         }
     }
@@ -104,7 +109,9 @@ impl PlanStep {
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, bool)> {
         let (one, discard, remap, dropped): (_, &[SectorRange], _, &[Lba]) = match self {
             Self::Read(range) => (Some((*range, false)), &[], None, &[]),
-            Self::Write { range, .. } => (Some((*range, true)), &[], None, &[]),
+            Self::Write { range, .. } | Self::Zone(range, _) => {
+                (Some((*range, true)), &[], None, &[])
+            }
             Self::Discard(ranges) => (None, ranges, None, &[]),
             Self::Remap(remap) => (None, &[], Some(remap), &[]),
             Self::EndRenames(end) => (None, &[], None, &end.dropped),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize,
     EventId, HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Rename, RenameId, Scheduler,
-    SchedulingHint,
+    SchedulingHint, ZoneAction, ZoneTable,
 };
 use dovetail_time::SimTime;
 
@@ -27,6 +27,8 @@ struct PlannedDevice {
     max_request_blocks: u64,
     mirror: Mirror,
     held: HeldRemaps,
+    /// The zones as they will be when all that is planned was issued.
+    zones: Option<ZoneTable>,
     steps: Vec<PlanStep>,
     events: Events,
     /// The drive, of which a batch of renames needs an answer.
@@ -56,6 +58,7 @@ impl Planner {
             max_request_blocks: max_request_blocks.max(1),
             mirror,
             held: HeldRemaps::default(),
+            zones: info.capabilities.zones.map(ZoneTable::new),
             steps: Vec::new(),
             events: Events::default(),
             drive: None,
@@ -103,6 +106,33 @@ impl PlannedDevice {
         Ok(())
     }
 
+    /// Moves the write pointer that a write of this range moves.
+    fn write_to_zone(&mut self, range: BlockRange) -> Result<(), DeviceError> {
+        let Some(table) = &mut self.zones else { return Ok(()) };
+        if let Some(zone) = table.zones().index(range.start) {
+            table.begin_write(zone, range)?;
+            table.wrote(zone, range.blocks);
+        }
+        Ok(())
+    }
+
+    fn act_on_zones(&mut self, start: Option<Lba>, action: ZoneAction) -> Result<(), DeviceError> {
+        let Some(table) = &mut self.zones else { return Err(DeviceError::Unsupported("zone")) };
+        let zones = match start {
+            Some(start) => vec![table.zone_at(start)?],
+            None => table.all_for(action),
+        };
+        for zone in zones {
+            table.perform(zone, action)?;
+            let range = BlockRange::new(table.zones().start(zone), table.zones().blocks);
+            if action == ZoneAction::Reset {
+                self.mirror.discard(range.into());
+            }
+            self.steps.push(PlanStep::Zone(range, action));
+        }
+        Ok(())
+    }
+
     fn plan_write(&mut self, range: BlockRange, hints: Hints, fua: bool) {
         for range in pieces(range, self.max_request_blocks) {
             self.steps.push(PlanStep::Write { range, hints, fua });
@@ -121,6 +151,7 @@ impl PlannedDevice {
             }
             Command::Write { range, data, hints, fua } => {
                 self.check(range, data.blocks().unwrap_or(range.blocks))?;
+                self.write_to_zone(range)?;
                 self.mirror.write(range, data);
                 self.plan_write(range, hints, fua);
             }
@@ -137,9 +168,9 @@ impl PlannedDevice {
             }
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
-            Command::Append { .. } | Command::Zone { .. } => {
-                return Err(DeviceError::Unsupported("zone"));
-            }
+            // nothing that is planned knows where an append will go
+            Command::Append { .. } => return Err(DeviceError::Unsupported("append")),
+            Command::Zone { start, action } => self.act_on_zones(start, action)?,
             Command::Query(query) => return Err(query.unsupported()),
         }
         Ok(())
@@ -226,7 +257,10 @@ impl PlannedDevice {
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
         match query {
             Query::FreeBlocks => self.mirror.free_blocks().map(Answer::Blocks),
-            Query::Held { .. } | Query::MapBytes | Query::Zones { .. } => None,
+            Query::Zones { from, most } => {
+                self.zones.as_ref().map(|table| Answer::Zones(table.report(from, most)))
+            }
+            Query::Held { .. } | Query::MapBytes => None,
         }
         .ok_or_else(|| query.unsupported())
     }

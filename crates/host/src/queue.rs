@@ -23,6 +23,8 @@ pub enum RequestKind {
     Discard,
     /// Remaps.
     Remap,
+    /// Commands on zones.
+    Zone,
 }
 
 /// A command with blocks as it reached the drive.
@@ -65,6 +67,8 @@ pub struct Traffic {
     pub discard: Issued,
     /// Remaps.
     pub remap: Issued,
+    /// Commands on zones.
+    pub zone: Issued,
     /// Flushes that another thread's flush did as well.
     pub merged_flushes: u64,
     /// CPU time spent on requests.
@@ -79,6 +83,7 @@ impl Traffic {
             RequestKind::Flush => &mut self.flush,
             RequestKind::Discard => &mut self.discard,
             RequestKind::Remap => &mut self.remap,
+            RequestKind::Zone => &mut self.zone,
         };
         issued.requests += 1;
         issued.blocks += blocks;

@@ -80,7 +80,9 @@ impl Shadow {
             RequestKind::Discard => {
                 self.volumes[area].discarded += self.discard(blocks);
             }
-            RequestKind::Read | RequestKind::Flush | RequestKind::Remap => return,
+            RequestKind::Read | RequestKind::Flush | RequestKind::Remap | RequestKind::Zone => {
+                return;
+            }
         }
         self.tick(request.at);
     }

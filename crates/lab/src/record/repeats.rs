@@ -27,7 +27,9 @@ impl Repeats {
         let counts = match request.kind {
             RequestKind::Read => &mut self.read,
             RequestKind::Write => &mut self.written,
-            RequestKind::Discard | RequestKind::Flush | RequestKind::Remap => return,
+            RequestKind::Discard | RequestKind::Flush | RequestKind::Remap | RequestKind::Zone => {
+                return;
+            }
         };
         add(counts, request.range);
     }

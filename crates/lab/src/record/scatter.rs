@@ -64,7 +64,7 @@ fn point(request: &Request, start: SimTime) -> Option<ScatterPoint> {
         RequestKind::Read => 'r',
         RequestKind::Write => 'w',
         RequestKind::Discard => 'd',
-        RequestKind::Flush | RequestKind::Remap => return None,
+        RequestKind::Flush | RequestKind::Remap | RequestKind::Zone => return None,
     };
     Some(ScatterPoint {
         t: request.at.since(start).as_secs_f64(),
