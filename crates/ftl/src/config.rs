@@ -11,7 +11,8 @@ use crate::remap::{RemapConfig, RemapStore};
 use crate::single::SingleCache;
 use crate::translation::FLASH_ENTRY_BYTES;
 use crate::victim::{POLICIES, Policy};
-use crate::{cache, metadata};
+use crate::zoned::ZoneConfig;
+use crate::{cache, metadata, zoned};
 
 /// A drive's configuration.
 #[derive(Clone, Debug)]
@@ -91,6 +92,8 @@ pub struct DriveConfig {
     /// `block::Devirtualize`. It rests on a log of remaps, and needs a map whose memory follows
     /// what is mapped.
     pub devirtualize: Option<u32>,
+    /// Its zones, if it is a zoned drive: see [`crate::ZonedDrive`].
+    pub zones: Option<ZoneConfig>,
     /// Seeds the policies that draw.
     pub seed: u64,
     /// The serial number that it tells its host.
@@ -262,6 +265,7 @@ impl DriveConfig {
             cores: 1,
             remap: None,
             devirtualize: None,
+            zones: None,
             seed: 1,
             serial: DriveSerial(1),
             floors: Vec::new(),
@@ -396,6 +400,10 @@ impl DriveConfig {
     /// See [`ConfigError`].
     pub fn checked(mut self) -> Result<Self, ConfigError> {
         self.nand.geometry.check()?;
+        if self.zones.is_some() {
+            self.user_blocks = zoned::capacity(&self)?;
+            return Ok(self);
+        }
         if !(1..=16).contains(&self.streams) {
             return Err(ConfigError::Streams(self.streams));
         }

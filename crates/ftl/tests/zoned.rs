@@ -7,7 +7,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern, ZoneAction,
     ZoneError, ZoneState, ZoneTable, ZoneWindow,
 };
-use dovetail_ftl::{DriveConfig, ZoneConfig, ZonedConfig, ZonedDrive};
+use dovetail_ftl::{DriveConfig, ZoneConfig, ZonedDrive};
 use dovetail_nand::{Cells, FaultPlan, Geometry, NandConfig, Timing};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
@@ -16,7 +16,7 @@ fn us(us: u64) -> SimTime {
 }
 
 /// Two channels of two dies; a page of 4 KiB takes 500 us.
-fn small() -> ZonedConfig {
+fn small() -> DriveConfig {
     let geometry = Geometry {
         channels: 2,
         dies_per_channel: 2,
@@ -38,7 +38,7 @@ fn small() -> ZonedConfig {
         spare: 2,
         finish_fills: false,
     };
-    ZonedConfig { drive, zones }
+    DriveConfig { zones: Some(zones), ..drive }
 }
 
 fn submit(drive: &mut ZonedDrive, at: SimTime, command: Command<'_>) -> SimTime {
@@ -75,8 +75,8 @@ fn a_zone_is_spread_over_its_dies() {
 #[test]
 fn zones_on_other_dies_do_not_wait_for_each_other() {
     let config = small();
-    let zones = ZoneConfig { dies: 1, ..config.zones };
-    let mut drive = ZonedDrive::new(ZonedConfig { zones, ..config }).unwrap();
+    let zones = ZoneConfig { dies: 1, ..config.zones.unwrap() };
+    let mut drive = ZonedDrive::new(DriveConfig { zones: Some(zones), ..config }).unwrap();
     let mut ends = Vec::new();
     for zone in 0..2 {
         write(&mut drive, us(0), 64 + zone * 64, 4, false);
@@ -105,9 +105,9 @@ fn a_flush_keeps_what_a_die_does_not_take_yet() {
     let mut config = small();
     let us_of = |us| [SimSpan::from_us(us); 4];
     let cells = Cells { bits: 3, one_shot: true, parts: 1, read: us_of(60), program: us_of(1500) };
-    config.drive.nand.timing.cells = Some(cells);
-    config.drive.nand.geometry.pages_per_block = 12;
-    config.zones.capacity = 48;
+    config.nand.timing.cells = Some(cells);
+    config.nand.geometry.pages_per_block = 12;
+    config.zones.as_mut().unwrap().capacity = 48;
     let mut drive = ZonedDrive::new(config).unwrap();
     write(&mut drive, us(0), 64, 5, false);
     let flushed = submit(&mut drive, us(0), Command::Flush);
@@ -126,8 +126,8 @@ fn a_flush_keeps_what_a_die_does_not_take_yet() {
 #[test]
 fn a_zone_without_blocks_in_reserve_can_only_be_read() {
     let config = small();
-    let zones = ZoneConfig { spare: 0, ..config.zones };
-    let mut drive = ZonedDrive::new(ZonedConfig { zones, ..config }).unwrap();
+    let zones = ZoneConfig { spare: 0, ..config.zones.unwrap() };
+    let mut drive = ZonedDrive::new(DriveConfig { zones: Some(zones), ..config }).unwrap();
     let mut now = us(0);
     let zones = *drive.zones().zones();
     // all zones take all blocks; then a page fails
@@ -160,7 +160,7 @@ fn a_zone_without_blocks_in_reserve_can_only_be_read() {
 
 /// Configurations that differ in all that matters: pages, planes, word lines, dies of a zone, what
 /// a zone holds, windows, capacitors.
-fn random_config(rng: &mut Rng) -> ZonedConfig {
+fn random_config(rng: &mut Rng) -> DriveConfig {
     let page_bytes = [4096, 8192, 16384][rng.below(3) as usize];
     let planes = 1 + rng.below(2) as u32;
     let geometry = Geometry {
@@ -206,7 +206,7 @@ fn random_config(rng: &mut Rng) -> ZonedConfig {
         power_loss_protection: rng.chance(0.2),
         ..plain
     };
-    ZonedConfig { drive, zones }
+    DriveConfig { zones: Some(zones), ..drive }
 }
 
 /// A zone as the model has it, since its last reset.
@@ -436,7 +436,7 @@ impl Rig {
         };
         self.model.table.wrote(zone, to - written);
         self.model.life(zone).pointer = to;
-        let config = &self.drive.config().drive;
+        let config = self.drive.config();
         if fua || config.buffer_pages == 0 || config.power_loss_protection {
             self.model.will_be_safe(done, zone);
         }
@@ -454,9 +454,7 @@ impl Rig {
         let command = Command::Write { range, data, hints: Hints::default(), fua: false };
         let done = submit(&mut self.drive, self.now, command);
         self.model.conventional[lba as usize].push(first.number());
-        if self.drive.config().drive.power_loss_protection
-            || self.drive.config().drive.buffer_pages == 0
-        {
+        if self.drive.config().power_loss_protection || self.drive.config().buffer_pages == 0 {
             let mut versions = vec![0; most as usize];
             versions[lba as usize] = self.model.conventional[lba as usize].len() - 1;
             self.model.conventional_pending.push((done, versions));

@@ -1,11 +1,11 @@
 //! The one host of all runs: a machine, and the lanes of the actors on it.
 
-use dovetail_ftl::Drive;
+use dovetail_ftl::Storage;
 use dovetail_vfs::BackgroundThread;
 use dovetail_workload::ThreadId;
 
 /// The machine of a run.
-pub(crate) type Machine = dovetail_host::Machine<Drive, Lane>;
+pub(crate) type Machine = dovetail_host::Machine<Storage, Lane>;
 
 /// Owner of a plan or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

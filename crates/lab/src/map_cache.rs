@@ -1,7 +1,7 @@
 //! Costs of a demand-paged map: hit ratios, translation pages, and the service times of requests.
 
 use dovetail_ftl::stats::{Cause, Counters, MapUse, ReadCause};
-use dovetail_ftl::{Drive, DriveConfig};
+use dovetail_ftl::{DriveConfig, Storage};
 use dovetail_time::SimSpan;
 
 use crate::results::{
@@ -11,7 +11,7 @@ use crate::results::{
 /// Of what was counted; `None` for a drive with its whole map in memory.
 pub(crate) fn map_cache(
     config: &DriveConfig,
-    drive: &Drive,
+    drive: &Storage,
     counted: &Counters,
 ) -> Option<MapCacheResult> {
     let (cache, now) = (config.map_cache?, drive.map_cache()?);

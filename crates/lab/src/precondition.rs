@@ -3,7 +3,7 @@
 //! for before measuring.
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice, BlockRange, Hints, Lba};
-use dovetail_ftl::Drive;
+use dovetail_ftl::Storage;
 use dovetail_host::{CheckedDevice, HostError};
 use dovetail_time::{Rng, SimTime};
 use tracing::info;
@@ -42,7 +42,7 @@ impl From<HostError> for NotPrepared {
 
 /// A closed loop of writes whose completions are taken in the order of issue.
 struct Loop<'a> {
-    drive: &'a mut CheckedDevice<Drive>,
+    drive: &'a mut CheckedDevice<Storage>,
     completions: [SimTime; QUEUE_DEPTH],
     next: usize,
     now: SimTime,
@@ -62,7 +62,7 @@ impl Loop<'_> {
 
 /// Fills and ages the drive, and says so in the log.
 pub(crate) fn precondition(
-    drive: &mut CheckedDevice<Drive>,
+    drive: &mut CheckedDevice<Storage>,
     seed: u64,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),
@@ -74,7 +74,7 @@ pub(crate) fn precondition(
 }
 
 fn fill_and_age(
-    drive: &mut CheckedDevice<Drive>,
+    drive: &mut CheckedDevice<Storage>,
     seed: u64,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),

@@ -23,6 +23,7 @@ struct Entry {
 pub struct ZoneTable {
     zones: Zones,
     entries: Vec<Entry>,
+    empty: u32,
     open: u32,
     active: u32,
     windows: u32,
@@ -34,7 +35,8 @@ impl ZoneTable {
     /// All zones empty.
     pub fn new(zones: Zones) -> Self {
         let entries = vec![Entry::default(); zones.count as usize];
-        Self { zones, entries, open: 0, active: 0, windows: 0, implicit: VecDeque::new() }
+        let implicit = VecDeque::new();
+        Self { zones, entries, empty: zones.count, open: 0, active: 0, windows: 0, implicit }
     }
 
     /// Zones as they were found; open ones are closed, as after a power cut.
@@ -86,6 +88,11 @@ impl ZoneTable {
             entry.window = true;
             self.windows += 1;
         }
+    }
+
+    /// Empty zones.
+    pub fn empty(&self) -> u32 {
+        self.empty
     }
 
     /// Open zones.
@@ -366,6 +373,8 @@ impl ZoneTable {
         self.open = self.open + u32::from(state.is_open()) - u32::from(entry.state.is_open());
         self.active =
             self.active + u32::from(state.is_active()) - u32::from(entry.state.is_active());
+        let is_empty = |state| u32::from(state == ZoneState::Empty);
+        self.empty = self.empty + is_empty(state) - is_empty(entry.state);
         entry.state = state;
         if !state.is_active() && entry.window {
             entry.window = false;

@@ -123,6 +123,11 @@ impl Drive {
     /// A configuration with which no drive can work.
     pub fn new(config: DriveConfig) -> Result<Self, ConfigError> {
         let config = config.checked()?;
+        if config.zones.is_some() {
+            return Err(ConfigError::Zones(
+                "a drive with zones cannot be used here; use a profile without [zones]",
+            ));
+        }
         let medium = Medium::new(config.nand.clone(), config.shape, &config.frontiers())?;
         let mut drive = Self::assemble(config, medium);
         drive.translation.begin();

@@ -6,6 +6,7 @@ mod floors;
 mod resolve;
 mod schema;
 mod sensitivity;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +15,7 @@ use dovetail_time::Ratio;
 use serde::Deserialize;
 
 use crate::config::ConfigError;
-use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspension, Times};
+use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspension, Times, Zones};
 
 pub use sensitivity::Variant;
 
@@ -158,6 +159,7 @@ pub struct Profile {
     retry: Option<Retries>,
     map_cache: Option<MapCache>,
     remap: Option<Remap>,
+    zones: Option<Zones>,
     /// For each key, as `table.key`: where its figure comes from, or "assumed" and why.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,

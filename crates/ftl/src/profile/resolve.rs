@@ -114,6 +114,7 @@ impl Profile {
             map_cache: self.map_cache(overrides, scale, &geometry)?,
             remap: self.remap(scale)?,
             devirtualize: self.devirtualize(overrides)?,
+            zones: self.zones(&geometry, scaled.blocks_by, scale)?,
             seed: overrides.seed,
             serial: DriveSerial::of(&[self.text.as_bytes(), &overrides.seed.to_le_bytes()]),
             floors: Vec::new(),

@@ -39,7 +39,7 @@ macro_rules! table {
 }
 
 /// All tables of a profile but its sources.
-pub(super) const TABLES: [Keys; 10] = [
+pub(super) const TABLES: [Keys; 11] = [
     Capacity::KEYS,
     Flash::KEYS,
     Times::KEYS,
@@ -50,6 +50,7 @@ pub(super) const TABLES: [Keys; 10] = [
     Retries::KEYS,
     MapCache::KEYS,
     Remap::KEYS,
+    Zones::KEYS,
 ];
 
 /// A time, or one for each page of a word line.
@@ -233,5 +234,37 @@ table! {
         discard_records: i64,
         /// The size of a segmented log there.
         log: String,
+    }
+}
+
+table! {
+    /// Left out by drives without zones.
+    Zones, "zones", needed: false,
+    must {
+        /// From the start of one zone to that of the next.
+        size: String,
+        /// Conventional blocks in front.
+        conventional: String,
+        /// Dies that a zone lies on.
+        dies: i64,
+        /// Zones open at once; 0 for as many as are active.
+        max_open: i64,
+        max_active: i64,
+        /// Blocks of each plane that take the place of bad ones.
+        spare_percent: f64,
+    }
+    may {
+        /// Left out: its size.
+        capacity: String,
+        /// Left out: no append.
+        max_append: String,
+        /// The random write area of a zone. Left out: none.
+        window: String,
+        /// By how much the write pointer moves on at least. Left out: by the window.
+        window_step: String,
+        /// Zones with a window at once. Left out: all active ones.
+        windows: i64,
+        /// Set if finishing a zone programs the rest of it. Left out: it does not.
+        finish_fills: bool,
     }
 }

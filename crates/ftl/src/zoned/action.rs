@@ -70,7 +70,7 @@ impl ZonedDrive {
     /// Makes a zone full: what it holds is programmed, and nothing behind it, or the rest of the
     /// zone.
     fn finish(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
-        let (fills, written) = (self.config.zones.finish_fills, self.table.written(zone));
+        let (fills, written) = (self.layout.finish_fills, self.table.written(zone));
         let mut durable = at;
         if fills || self.active.contains_key(&zone) {
             self.prepare(at, zone)?;

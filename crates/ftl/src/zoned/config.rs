@@ -33,16 +33,6 @@ pub struct ZoneConfig {
     pub finish_fills: bool,
 }
 
-/// A zoned drive's configuration.
-#[derive(Clone, Debug)]
-pub struct ZonedConfig {
-    /// The flash, the link, the controller and the write buffer; `user_blocks` is the most that
-    /// zones and conventional blocks may hold.
-    pub drive: DriveConfig,
-    /// Its zones.
-    pub zones: ZoneConfig,
-}
-
 const NO_ROOM: &str = "the flash has no room for a zone beside conventional blocks, the drive's own and \
      spare ones; use smaller zones, fewer conventional blocks, or a larger drive";
 
@@ -59,7 +49,7 @@ pub(super) struct ZoneLayout {
     /// The page-mapped part: conventional blocks, then the drive's own.
     pub(super) inner: DriveConfig,
     /// Dies of a zone, and planes of each.
-    dies: u32,
+    pub(super) dies: u32,
     planes: u32,
     /// Erase blocks of a zone on each plane, one after the other.
     pub(super) stripes: u32,
@@ -70,8 +60,9 @@ pub(super) struct ZoneLayout {
     parts: u32,
     /// Pages that a die cannot but program in one go.
     pub(super) unit: u32,
-    /// Zones that may be active.
+    /// Zones that may be active, and some that were.
     pub(super) slots: u32,
+    pub(super) finish_fills: bool,
 }
 
 /// The place of a page in a zone.
@@ -88,8 +79,10 @@ impl ZoneLayout {
     ///
     /// # Errors
     /// See [`ConfigError`].
-    pub(super) fn new(config: &ZonedConfig) -> Result<Self, ConfigError> {
-        let (drive, wanted) = (&config.drive, &config.zones);
+    pub(super) fn new(drive: &DriveConfig) -> Result<Self, ConfigError> {
+        let Some(wanted) = &drive.zones else {
+            return Err(ConfigError::Zones("this drive has none"));
+        };
         let geometry = drive.nand.geometry;
         geometry.check()?;
         check(drive, wanted)?;
@@ -117,24 +110,24 @@ impl ZoneLayout {
             parts: drive.nand.timing.pages_at_once(CellMode::Single),
             unit: at_once * if one_shot { geometry.planes_per_die } else { 1 },
             slots: wanted.max_active + WORN_OUT_SLOTS,
+            finish_fills: wanted.finish_fills,
         };
         layout.zones.window = wanted.window;
         layout.zones.max_append = wanted.max_append;
         layout.zones.max_active = wanted.max_active;
         layout.zones.max_open = wanted.max_open;
-        layout.divide(config)?;
+        layout.divide(drive, wanted)?;
         Ok(layout)
     }
 
     /// Divides each plane's blocks: the first for the page-mapped part, the others for zones.
-    fn divide(&mut self, config: &ZonedConfig) -> Result<(), ConfigError> {
-        let geometry = config.drive.nand.geometry;
-        let wanted = &config.zones;
+    fn divide(&mut self, drive: &DriveConfig, wanted: &ZoneConfig) -> Result<(), ConfigError> {
+        let geometry = drive.nand.geometry;
         let on_flash = u64::from(geometry.pages()) * u64::from(self.subpages);
-        let most = config.drive.user_blocks.min(on_flash).saturating_sub(wanted.conventional)
-            / wanted.capacity;
+        let most =
+            drive.user_blocks.min(on_flash).saturating_sub(wanted.conventional) / wanted.capacity;
         self.zones.count = u32::try_from(most).unwrap_or(u32::MAX);
-        let (rows, inner) = self.page_mapped(config)?;
+        let (rows, inner) = self.page_mapped(drive, wanted.conventional)?;
         let left = geometry.blocks_per_plane.saturating_sub(rows + wanted.spare);
         let groups = geometry.dies() / wanted.dies;
         let count = (left / self.stripes).saturating_mul(groups);
@@ -146,7 +139,7 @@ impl ZoneLayout {
         self.inner = inner;
         let units = geometry.units();
         let (mine, others): (Vec<_>, Vec<_>) =
-            config.drive.nand.factory_bad.iter().partition(|block| block.0 >= rows * units);
+            drive.nand.factory_bad.iter().partition(|block| block.0 >= rows * units);
         self.inner.nand.factory_bad = others.into_iter().copied().collect();
         self.nand.geometry.blocks_per_plane = geometry.blocks_per_plane - rows;
         self.nand.factory_bad = mine.iter().map(|block| BlockId(block.0 - rows * units)).collect();
@@ -155,9 +148,13 @@ impl ZoneLayout {
 
     /// The page-mapped part, and the blocks of each plane that it needs: with a tenth more than it
     /// holds.
-    fn page_mapped(&self, config: &ZonedConfig) -> Result<(u32, DriveConfig), ConfigError> {
-        let geometry = config.drive.nand.geometry;
-        let user_blocks = config.zones.conventional + self.own_blocks();
+    fn page_mapped(
+        &self,
+        drive: &DriveConfig,
+        conventional: u64,
+    ) -> Result<(u32, DriveConfig), ConfigError> {
+        let geometry = drive.nand.geometry;
+        let user_blocks = conventional + self.own_blocks();
         let row = u64::from(geometry.units())
             * u64::from(geometry.pages_per_block)
             * u64::from(self.subpages);
@@ -167,14 +164,15 @@ impl ZoneLayout {
             let geometry = Geometry { blocks_per_plane: rows, ..geometry };
             let inner = DriveConfig {
                 user_blocks,
-                nand: NandConfig { geometry, factory_bad: Vec::new(), ..config.drive.nand.clone() },
+                nand: NandConfig { geometry, factory_bad: Vec::new(), ..drive.nand.clone() },
                 link_4k: SimSpan::ZERO,
                 link_write_4k: None,
                 command: SimSpan::ZERO,
                 write_command: None,
                 command_serial: SimSpan::ZERO,
                 write_serial_4k: SimSpan::ZERO,
-                ..config.drive.clone()
+                zones: None,
+                ..drive.clone()
             };
             match inner.checked() {
                 Ok(inner) => return Ok((rows, inner)),

@@ -28,8 +28,7 @@ impl ZonedDrive {
         contents: &[Content],
     ) -> Result<SimTime, DeviceError> {
         let before = self.inner.counters();
-        let range =
-            BlockRange::new(Lba(self.config.zones.conventional + start), contents.len() as u64);
+        let range = BlockRange::new(Lba(self.layout.zones.first.0 + start), contents.len() as u64);
         let data = Data::Blocks(contents);
         let command = Command::Write { range, data, hints: Hints::default(), fua: true };
         let done = self.page_mapped_submit(at, command)?.done;

@@ -27,7 +27,7 @@ use dovetail_block::{
 use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Nand, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, DriveConfig};
 use crate::controller::Controller;
 use crate::drive::{Drive, transfer};
 use crate::stats::Counters;
@@ -35,7 +35,7 @@ use config::ZoneLayout;
 use pool::Pool;
 use records::Record;
 
-pub use config::{ZoneConfig, ZonedConfig};
+pub use config::ZoneConfig;
 pub use recover::{UnrecoveredZonedDrive, ZonedRecovery};
 
 /// A drive with zones that is switched on.
@@ -44,7 +44,7 @@ pub use recover::{UnrecoveredZonedDrive, ZonedRecovery};
 /// answers nothing after [`DeviceError::PowerLost`].
 #[derive(Debug)]
 pub struct ZonedDrive {
-    config: ZonedConfig,
+    config: DriveConfig,
     layout: ZoneLayout,
     nand: Nand,
     /// Conventional blocks and the drive's own.
@@ -116,7 +116,7 @@ impl ZonedDrive {
     ///
     /// # Errors
     /// A configuration with which no drive can work.
-    pub fn new(config: ZonedConfig) -> Result<Self, ConfigError> {
+    pub fn new(config: DriveConfig) -> Result<Self, ConfigError> {
         let layout = ZoneLayout::new(&config)?;
         let (nand, inner) = (Nand::new(layout.nand.clone())?, Drive::new(layout.inner.clone())?);
         let records = vec![Record::default(); layout.zones.count as usize];
@@ -125,7 +125,7 @@ impl ZonedDrive {
     }
 
     fn assemble(
-        config: ZonedConfig,
+        config: DriveConfig,
         layout: ZoneLayout,
         nand: Nand,
         inner: Drive,
@@ -139,7 +139,7 @@ impl ZonedDrive {
         Self {
             seq: Seq(last.max().unwrap_or_default().0 + 1),
             slots: vec![Some(SimTime::ZERO); layout.slots as usize],
-            controller: Controller::new(config.drive.cores),
+            controller: Controller::new(config.cores),
             active: BTreeMap::new(),
             in_flight: VecDeque::new(),
             in_flight_blocks: 0,
@@ -163,13 +163,18 @@ impl ZonedDrive {
     }
 
     /// Returns what the drive is made of.
-    pub fn config(&self) -> &ZonedConfig {
+    pub fn config(&self) -> &DriveConfig {
         &self.config
     }
 
     /// The layout of its flash, the page-mapped part included.
     pub fn geometry(&self) -> &Geometry {
-        &self.config.drive.nand.geometry
+        &self.config.nand.geometry
+    }
+
+    /// Pages that the flash of a zone has.
+    pub fn pages_per_zone(&self) -> u32 {
+        self.layout.pages_per_zone()
     }
 
     /// The zones as they are now.
@@ -214,8 +219,8 @@ impl ZonedDrive {
     /// Bytes of the drive's own memory for the rest: the write buffer, and what the page-mapped
     /// part needs.
     pub fn other_memory_bytes(&self) -> u64 {
-        let buffer = u64::from(self.config.drive.buffer_pages)
-            * u64::from(self.config.drive.nand.geometry.page_bytes);
+        let buffer =
+            u64::from(self.config.buffer_pages) * u64::from(self.config.nand.geometry.page_bytes);
         buffer + self.inner.other_memory_bytes()
     }
 
@@ -254,7 +259,7 @@ impl ZonedDrive {
     }
 
     fn take_command(&mut self, at: SimTime, command: &Command<'_>) -> SimTime {
-        let config = &self.config.drive;
+        let config = &self.config;
         let (more, handling) = match command {
             Command::Write { range: BlockRange { blocks, .. }, .. }
             | Command::Append { blocks, .. } => {
@@ -266,11 +271,11 @@ impl ZonedDrive {
     }
 
     fn link(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
-        transfer(&mut self.link_backlog_until, at, ready, self.config.drive.link_4k * blocks)
+        transfer(&mut self.link_backlog_until, at, ready, self.config.link_4k * blocks)
     }
 
     fn link_in(&mut self, at: SimTime, blocks: u64) -> SimTime {
-        match self.config.drive.link_write_4k {
+        match self.config.link_write_4k {
             Some(each) => transfer(&mut self.write_link_until, at, at, each * blocks),
             None => self.link(at, at, blocks),
         }
@@ -337,6 +342,16 @@ impl BlockDevice for ZonedDrive {
 }
 
 performs_at_once!(ZonedDrive);
+
+/// Blocks that a drive of this configuration holds: conventional ones, and those that can be written
+/// in zones.
+///
+/// # Errors
+/// A configuration with which no drive can work.
+pub(crate) fn capacity(config: &DriveConfig) -> Result<u64, ConfigError> {
+    let zones = ZoneLayout::new(config)?.zones;
+    Ok(zones.first.0 + u64::from(zones.count) * zones.capacity)
+}
 
 /// The first block of a page of a zone, and how many blocks of a range from `offset` on lie in it.
 fn in_page(offset: u64, blocks: u64, subpages: u32) -> (u32, usize, u64) {

@@ -9,14 +9,15 @@ use dovetail_time::{SimSpan, SimTime};
 use super::config::ZoneLayout;
 use super::records::{Record, Recorded, decode, records_per_block};
 use super::stash::Header;
-use super::{Active, Held, ZonedConfig, ZonedDrive};
+use super::{Active, Held, ZonedDrive};
+use crate::config::DriveConfig;
 use crate::drive::{Drive, UnrecoveredDrive};
 use crate::stats::Counters;
 
 /// A zoned drive whose power was cut: only its flash is left.
 #[derive(Debug)]
 pub struct UnrecoveredZonedDrive {
-    config: ZonedConfig,
+    config: DriveConfig,
     layout: ZoneLayout,
     nand: Nand,
     inner: UnrecoveredDrive,
@@ -71,7 +72,7 @@ impl ZonedDrive {
 
     fn switched_off(mut self, at: Option<SimTime>) -> UnrecoveredZonedDrive {
         let kept = self.kept_by_capacitors();
-        let inner = match at.filter(|_| !self.config.drive.power_loss_protection) {
+        let inner = match at.filter(|_| !self.config.power_loss_protection) {
             Some(at) => {
                 self.nand.cut_power_at(at);
                 self.inner.into_unrecovered_at(at)
@@ -91,7 +92,7 @@ impl ZonedDrive {
     }
 
     fn kept_by_capacitors(&self) -> Vec<Kept> {
-        if !self.config.drive.power_loss_protection {
+        if !self.config.power_loss_protection {
             return Vec::new();
         }
         let content = |held: &Held| (self.nand.content(held.token).unwrap_or_default(), held.hints);
@@ -144,7 +145,7 @@ impl UnrecoveredZonedDrive {
     pub fn recover(mut self) -> Result<(ZonedDrive, ZonedRecovery), DeviceError> {
         self.nand.power_on();
         let (mut inner, _) = self.inner.recover().map_err(|failed| failed.1)?;
-        let own = self.config.zones.conventional;
+        let own = self.layout.zones.first.0;
         let records = read_records(&mut inner, &self.layout, own)?;
         let mut report = ZonedRecovery::default();
         let mut found = Vec::new();
@@ -260,9 +261,9 @@ fn search_reads(layout: &ZoneLayout) -> u64 {
 }
 
 /// The time of that, on all its dies at once.
-fn search_time(config: &ZonedConfig, layout: &ZoneLayout) -> SimSpan {
-    let dies = u64::from(config.zones.dies);
-    config.drive.nand.timing.read * search_reads(layout).div_ceil(dies)
+fn search_time(config: &DriveConfig, layout: &ZoneLayout) -> SimSpan {
+    let dies = u64::from(layout.dies);
+    config.nand.timing.read * search_reads(layout).div_ceil(dies)
 }
 
 fn from_capacitors(kept: Kept) -> Found {

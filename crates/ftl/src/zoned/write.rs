@@ -35,7 +35,7 @@ impl ZonedDrive {
         self.move_pointer(now, zone, range)?;
         self.counters.writes += 1;
         self.counters.written_blocks += range.blocks;
-        if fua || self.config.drive.buffer_pages == 0 {
+        if fua || self.config.buffer_pages == 0 {
             now = self.make_durable(now, zone)?;
         }
         Ok(now)
@@ -95,7 +95,7 @@ impl ZonedDrive {
     /// Waits until the buffer has room for so many blocks more.
     fn wait_for_room(&mut self, at: SimTime, blocks: u64) -> SimTime {
         let subpages = u64::from(self.layout.subpages);
-        let room = u64::from(self.config.drive.buffer_pages) * subpages;
+        let room = u64::from(self.config.buffer_pages) * subpages;
         if room == 0 {
             return at;
         }
@@ -117,7 +117,7 @@ impl ZonedDrive {
     /// Makes all that was acknowledged survive a power cut; with capacitors it does already.
     pub(super) fn flush(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
         self.counters.flushes += 1;
-        if self.config.drive.power_loss_protection {
+        if self.config.power_loss_protection {
             return Ok(at);
         }
         let needs =
@@ -132,7 +132,7 @@ impl ZonedDrive {
 
     /// Makes what a zone holds survive a power cut.
     pub(super) fn make_durable(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
-        if self.config.drive.power_loss_protection {
+        if self.config.power_loss_protection {
             return Ok(at);
         }
         let stashed = self.stash(at, zone)?;

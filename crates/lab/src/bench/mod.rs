@@ -22,7 +22,7 @@ mod threads;
 use std::fmt::Display;
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
-use dovetail_ftl::Drive;
+use dovetail_ftl::Storage;
 use dovetail_host::{CheckedDevice, HostError, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
@@ -188,10 +188,12 @@ pub struct Job<'a> {
 }
 
 /// The drive of a stack, prepared if the job says so.
-fn drive(job: &Job<'_>) -> Result<(CheckedDevice<Drive>, Option<PreconditionResult>), BenchError> {
+fn drive(
+    job: &Job<'_>,
+) -> Result<(CheckedDevice<Storage>, Option<PreconditionResult>), BenchError> {
     let failed =
         |error: &dyn Display| BenchError::Drive(format!("stack {}: {error}", job.stack.name));
-    let drive = Drive::new(job.stack.drive_config(job.scale, job.seed)?);
+    let drive = Storage::new(job.stack.drive_config(job.scale, job.seed)?);
     let mut drive = CheckedDevice::new(drive.map_err(|error| failed(&error))?);
     if !job.precondition {
         return Ok((drive, None));

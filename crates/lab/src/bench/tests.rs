@@ -220,7 +220,7 @@ fn after_it_the_drives_maps_agree_and_the_background_is_still_at_work() {
         "{due:?} at {now}"
     );
     assert!(run.devirtualizer.as_ref().unwrap().result(SimTime::ZERO).count > 5);
-    assert_eq!(run.system.machine.device().check(), Ok(()));
+    assert_eq!(run.system.machine.device().page_mapped().unwrap().check(), Ok(()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::stats::{Cause, CommandKind, Counters, Latencies, ReadCause};
-use dovetail_ftl::{DieUse, Drive, DriveConfig};
+use dovetail_ftl::{DieUse, DriveConfig, Storage};
 use dovetail_time::SimSpan;
 
 use super::recorder::Baseline;
@@ -17,7 +17,7 @@ const CDF_POINTS: usize = 120;
 const WEAR_COLUMNS: u32 = 96;
 
 /// The drive as it was built.
-pub(super) fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
+pub(super) fn describe(config: &DriveConfig, drive: &Storage) -> DriveResult {
     let geometry = drive.geometry();
     let page = u64::from(geometry.page_bytes);
     let capacity_bytes = config.user_blocks * BLOCK_SIZE;
@@ -31,8 +31,8 @@ pub(super) fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
         dies: geometry.dies(),
         page_bytes: geometry.page_bytes,
         block_bytes: page * u64::from(geometry.pages_per_block),
-        line_bytes: page * u64::from(drive.lines().pages_per_line()),
-        lines: drive.lines().count(),
+        line_bytes: page * u64::from(drive.pages_per_line()),
+        lines: drive.lines(),
         map: config.scheme.name.into(),
         gc: config.policy.name.into(),
         streams: config.streams,
@@ -55,7 +55,7 @@ pub(super) fn latencies_by_kind(latencies: &Latencies) -> ByKind<LatencyResult> 
 }
 
 /// The drive's memory; the map's maximum is not known here.
-pub(super) fn memory(drive: &Drive) -> MemoryResult {
+pub(super) fn memory(drive: &Storage) -> MemoryResult {
     MemoryResult {
         map_bytes: drive.mapping_memory_bytes(),
         map_bytes_max: 0,
@@ -121,9 +121,14 @@ pub(super) fn totals(counted: &Counters) -> DriveTotals {
 }
 
 /// The load of each die since `before`.
-pub(super) fn dies(drive: &Drive, before: &Baseline) -> Vec<DieResult> {
+pub(super) fn dies(drive: &Storage, before: &Baseline) -> Vec<DieResult> {
     let elapsed = drive.idle_from().since(before.at).as_secs_f64();
-    drive.die_use().zip(&before.dies).map(|(now, then)| die(now, *then, elapsed)).collect()
+    drive
+        .die_use()
+        .into_iter()
+        .zip(&before.dies)
+        .map(|(now, then)| die(now, *then, elapsed))
+        .collect()
 }
 
 fn die(now: DieUse, then: DieUse, elapsed: f64) -> DieResult {
@@ -136,9 +141,9 @@ fn die(now: DieUse, then: DieUse, elapsed: f64) -> DieResult {
 }
 
 /// Wear of its blocks.
-pub(super) fn wear(config: &DriveConfig, drive: &Drive) -> WearResult {
+pub(super) fn wear(config: &DriveConfig, drive: &Storage) -> WearResult {
     let geometry = drive.geometry();
-    let counts: Vec<u32> = drive.erase_counts().collect();
+    let counts = drive.erase_counts();
     let units = geometry.units();
     let columns = WEAR_COLUMNS.min(geometry.blocks_per_plane);
     let cell = |unit: u32, column: u32| {

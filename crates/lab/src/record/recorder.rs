@@ -91,10 +91,8 @@ impl Recorder {
     /// Begins the measurement now.
     pub(crate) fn begin(&mut self, fs: Option<&dyn Simulated>, machine: &Machine) {
         self.first = self.snapshot(machine.now(), fs, machine);
-        self.baseline = Baseline {
-            dies: machine.device().die_use().collect(),
-            at: machine.device().idle_from(),
-        };
+        self.baseline =
+            Baseline { dies: machine.device().die_use(), at: machine.device().idle_from() };
         self.next = machine.now() + self.length;
         self.intervals.clear();
         self.window = Window::default();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_block::BLOCK_SIZE;
-use dovetail_ftl::Drive;
+use dovetail_ftl::Storage;
 use dovetail_ftl::stats::{Cause, CommandKind};
 use dovetail_vfs::Count;
 
@@ -14,7 +14,7 @@ use super::window::Window;
 use crate::results::{Counts, Series};
 
 /// The columns of a recorder's intervals.
-pub(super) fn series(recorder: &Recorder, drive: &Drive) -> Series {
+pub(super) fn series(recorder: &Recorder, drive: &Storage) -> Series {
     let geometry = drive.geometry();
     let mut rows = Rows {
         series: Series::default(),

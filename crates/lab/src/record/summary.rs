@@ -1,7 +1,7 @@
 //! From what was recorded to results.
 
 use dovetail_block::BLOCK_SIZE;
-use dovetail_ftl::Drive;
+use dovetail_ftl::Storage;
 use dovetail_ftl::stats::{Counters, Latencies};
 use dovetail_host::Issued;
 use dovetail_time::{SimSpan, SimTime};
@@ -20,7 +20,7 @@ use crate::results::{
 /// are the names of the threads' jobs, `cpu` is the time of their calls.
 pub(crate) fn summarize(
     recorder: &Recorder,
-    drive: &Drive,
+    drive: &Storage,
     (elapsed, cpu): (SimSpan, SimSpan),
     jobs: &[String],
 ) -> RunResult {

@@ -1,6 +1,6 @@
 //! One replay from the first request to its results.
 
-use dovetail_ftl::Drive;
+use dovetail_ftl::Storage;
 use dovetail_host::CheckedDevice;
 use dovetail_workload::trace::TraceReader;
 use tracing::{info, info_span};
@@ -36,7 +36,7 @@ pub fn replay_until(
 ) -> Result<RunResult, ReplayError> {
     let _span = info_span!("run", label = job.label).entered();
     let mut trace = TraceReader::open(&job.trace, &job.trace_options)?;
-    let drive = Drive::new(job.drive.clone())
+    let drive = Storage::new(job.drive.clone())
         .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
     let mut drive = CheckedDevice::new(drive);
     let prepared = match job.precondition {

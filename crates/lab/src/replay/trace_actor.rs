@@ -1,7 +1,7 @@
 //! A block trace as an actor: its requests on a raw drive.
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba, SectorRange};
-use dovetail_ftl::Drive;
+use dovetail_ftl::Storage;
 use dovetail_ftl::stats::CommandKind;
 use dovetail_host::{CheckedDevice, Event, Events, InFlight, PlanStep as Command};
 use dovetail_time::{SimSpan, SimTime};
@@ -44,7 +44,7 @@ pub(super) struct TraceActor<'a> {
 }
 
 impl<'a> TraceActor<'a> {
-    pub(super) fn new(job: &'a ReplayJob, drive: CheckedDevice<Drive>) -> Self {
+    pub(super) fn new(job: &'a ReplayJob, drive: CheckedDevice<Storage>) -> Self {
         let start = drive.device().idle_from();
         let capacity = drive.blocks() * BLOCK_SIZE;
         let machine = Machine::over(drive, job.host, start, Events::default());
