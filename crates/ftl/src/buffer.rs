@@ -82,6 +82,11 @@ impl WriteBuffer {
         entry.dirty.then_some(entry)
     }
 
+    /// Tells whether the page of `lpn` is dirty.
+    pub(crate) fn is_dirty(&self, lpn: Lpn) -> bool {
+        self.get(lpn).is_some_and(|entry| entry.dirty)
+    }
+
     /// Dirty pages of which flash has nothing yet, as far as [`WriteBuffer::is_new`] was told.
     pub(crate) fn fresh(&self) -> usize {
         self.fresh

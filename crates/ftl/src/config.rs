@@ -5,6 +5,7 @@ use dovetail_nand::{CellMode, Geometry, GeometryError, NandConfig, Timing};
 use dovetail_time::{AtFloor, SimSpan};
 
 use crate::lines::LineShape;
+use crate::log_block::{FIRST_LOG, LogBlockConfig, LogScheme};
 use crate::mapping::{MapShape, SCHEMES, Scheme};
 use crate::ownership::{entries_per_segment, least_segments};
 use crate::remap::{RemapConfig, RemapStore};
@@ -85,6 +86,8 @@ pub struct DriveConfig {
     /// The cache of its map, if that lies on flash and is paged on demand; without it all of the
     /// map is in memory.
     pub map_cache: Option<MapCacheConfig>,
+    /// Its log-block map, if it has one in place of a page map.
+    pub log_block: Option<LogBlockConfig>,
     /// Its remap command, if it has one. Only with pages of one block: a larger page has several
     /// owners.
     pub remap: Option<RemapConfig>,
@@ -206,6 +209,9 @@ pub enum ConfigError {
     /// Zones that the drive cannot have.
     #[error("zones: {0}")]
     Zones(&'static str),
+    /// A log-block map on a drive that it does not fit.
+    #[error("{0}")]
+    LogBlock(&'static str),
     /// No capacity.
     #[error("the drive offers the host no block; raise its capacity or the scale")]
     Empty,
@@ -237,6 +243,7 @@ impl DriveConfig {
             user_blocks,
             addresses: None,
             map_cache: None,
+            log_block: None,
             pages_per_bitmap: None,
             scheme: &SCHEMES[0],
             policy: &POLICIES[0],
@@ -328,8 +335,13 @@ impl DriveConfig {
     }
 
     /// The drive's own frontiers, by the mode of their lines: one for each stream, as many for
-    /// cleaning if that is apart, as many for the SLC cache, one for translation pages.
+    /// cleaning if that is apart, as many for the SLC cache, one for translation pages. With a
+    /// log-block map: one for merges, one for other moved pages and the drive's own, and those of
+    /// log lines.
     pub(crate) fn frontiers(&self) -> Vec<CellMode> {
+        if let Some(map) = self.log_block {
+            return vec![CellMode::Native; FIRST_LOG + map.frontiers() as usize];
+        }
         let streams = usize::from(self.streams);
         let native = streams * if self.gc_apart { 2 } else { 1 };
         let singles = if self.single_cache.is_some() { streams } else { 0 };
@@ -415,6 +427,7 @@ impl DriveConfig {
         self.check_map_cache()?;
         self.check_remap()?;
         self.check_devirtualize()?;
+        self.check_log_block()?;
         self.raise_segments();
         self.foreground_lines = self.foreground_lines.max(self.least_reserve());
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
@@ -508,6 +521,39 @@ impl DriveConfig {
             .map_or(Ok(()), |(_, rule)| Err(ConfigError::Cells(rule)))
     }
 
+    fn check_log_block(&self) -> Result<(), ConfigError> {
+        let Some(map) = self.log_block else { return Ok(()) };
+        let rules = [
+            (
+                map.log_lines < 1 || map.scheme == LogScheme::Fast && map.log_lines < 2,
+                "a log-block map needs a log block, fast two: one for writes in a row, one for others",
+            ),
+            (self.shape != LineShape::Superblock, "a log-block map needs lines = \"superblock\""),
+            (
+                self.streams > 1 || !self.gc_apart,
+                "a log-block map has one stream, and needs gc_apart = true",
+            ),
+            (
+                self.map_cache.is_some() || self.single_cache.is_some(),
+                "a log-block map is in memory and has no SLC cache; leave [map_cache] and [slc] out",
+            ),
+            (
+                self.addresses.is_some() || self.remap.is_some() || self.devirtualize.is_some(),
+                "a drive with a log-block map has as many addresses as room, and does not remap",
+            ),
+        ];
+        rules
+            .iter()
+            .find(|(broken, _)| *broken)
+            .map_or(Ok(()), |(_, rule)| Err(ConfigError::LogBlock(rule)))
+    }
+
+    /// Lines beside those that are open that a log-block map needs: full log lines, and what the
+    /// last data line and lines of the drive's own pages leave empty.
+    fn log_lines(&self) -> u64 {
+        self.log_block.map_or(0, |map| u64::from(map.log_lines.saturating_sub(map.frontiers()) + 2))
+    }
+
     fn raise_segments(&mut self) {
         let least = least_segments(self);
         if let Some(RemapConfig { store: RemapStore::SegmentedLog { segments, .. }, .. }) =
@@ -547,6 +593,7 @@ impl DriveConfig {
             + u64::from(open)
             + u64::from(self.foreground_lines)
             + u64::from(self.single_cache.map_or(0, |cache| cache.static_lines))
+            + self.log_lines()
             + 1;
         if u64::from(lines) >= needed {
             return Ok(());

@@ -16,6 +16,7 @@ mod config;
 mod controller;
 mod drive;
 mod emulated;
+mod log_block;
 pub mod mapping;
 mod medium;
 mod metadata;
@@ -34,6 +35,7 @@ pub use config::{BufferOrder, ConfigError, DriveConfig, MapCacheConfig, StreamsB
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
 pub use emulated::{EmulatedDrive, EmulatedError};
+pub use log_block::{LogBlockConfig, LogScheme};
 pub use medium::lines;
 
 pub use profile::{Overrides, Profile, ProfileError, Variant, builtin_profiles};

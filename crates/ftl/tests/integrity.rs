@@ -17,7 +17,7 @@ use dovetail_block::{
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{
-    BufferOrder, Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, SingleCache,
+    BufferOrder, Drive, DriveConfig, LogBlockConfig, LogScheme, MapCacheConfig, RemapConfig, RemapStore, SingleCache,
     StreamsBy, WhenFull, cache, mapping, victim,
 };
 use dovetail_nand::{
@@ -239,6 +239,23 @@ enum Flash {
     Cells,
     /// Both.
     PagedOnCells,
+    /// A log-block map.
+    LogBlocks,
+    /// One on cells of several bits.
+    LogBlocksOnCells,
+}
+
+/// The drive with a log-block map.
+fn log_mapped(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
+    let scheme = pick(rng, &LogScheme::ALL);
+    DriveConfig {
+        log_block: Some(LogBlockConfig { scheme, log_lines: pick(rng, &[2, 2, 3, 5]) }),
+        shape: LineShape::Superblock,
+        streams: 1,
+        gc_apart: true,
+        single_cache: None,
+        ..plain
+    }
 }
 
 /// The drive on cells of several bits, with what drives on such cells have.
@@ -698,6 +715,8 @@ struct Seen {
     skipped: u64,
     /// Lines rewritten after many reads.
     refreshed: u64,
+    /// Switch, partial and full merges.
+    merges: [u64; 3],
 }
 
 impl Seen {
@@ -717,6 +736,7 @@ impl Seen {
         self.folded += other.folded;
         self.skipped += other.skipped;
         self.refreshed += other.refreshed;
+        self.merges.iter_mut().zip(other.merges).for_each(|(sum, more)| *sum += more);
     }
 
     fn count(&mut self, drive: &Drive) {
@@ -725,6 +745,8 @@ impl Seen {
         self.folded += counters.fold_runs;
         self.skipped += counters.skipped_pages;
         self.refreshed += counters.refresh_runs;
+        let merges = [counters.switch_merges, counters.partial_merges, counters.full_merges];
+        self.merges.iter_mut().zip(merges).for_each(|(sum, more)| *sum += more);
         self.retired += counters.program_failures + counters.erase_failures;
         self.journal_pages += counters.programs[Cause::Journal as usize];
         self.translation_pages += counters.programs[Cause::Translation as usize];
@@ -751,7 +773,7 @@ fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
 }
 
 fn run(seed: u64, kind: Kind, flash: Flash) -> Seen {
-    let is_paged = matches!(flash, Flash::Paged | Flash::PagedOnCells);
+    let is_checked = !matches!(flash, Flash::Plain | Flash::Cells);
     let mut rng = Rng::new(seed);
     let plain = config(&mut rng);
     let config = if kind.is_thin() { thin(plain, &mut rng) } else { plain };
@@ -765,6 +787,11 @@ fn run(seed: u64, kind: Kind, flash: Flash) -> Seen {
             // each translation page takes a page of the chip, or a word line
             let user_blocks = config.user_blocks / 2;
             paged(&mut rng, DriveConfig { user_blocks, ..config })
+        }
+        Flash::LogBlocks => log_mapped(&mut rng, config),
+        Flash::LogBlocksOnCells => {
+            let config = celled(&mut rng, config);
+            log_mapped(&mut rng, config)
         }
     };
     let space = Space::new(&config, &mut rng);
@@ -801,7 +828,7 @@ fn run(seed: u64, kind: Kind, flash: Flash) -> Seen {
                 false => Ok(()),
             };
             match done {
-                Ok(()) if is_paged && command % 16 == 0 => life.drive.check().unwrap(),
+                Ok(()) if is_checked && command % 16 == 0 => life.drive.check().unwrap(),
                 Ok(()) => {}
                 Err(DeviceError::PowerLost) => break,
                 Err(DeviceError::ReadOnly(_)) if life.failing => {
@@ -848,7 +875,7 @@ fn run_all(kind: Kind, flash: Flash, test: &str) -> Option<Seen> {
     );
     println!("{journal_pages} journal pages, {worn_out} drives worn out");
     assert!(cuts >= 2000 && seeds >= 200, "{cuts} cuts over {seeds} seeds");
-    let reached = gc_runs > 1000 && retired > 20;
+    let reached = gc_runs + total.merges[2] > 1000 && retired > 20;
     assert!(reached, "the workload does not reach what it should");
     Some(total)
 }
@@ -869,6 +896,24 @@ fn drives_on_cells_of_several_bits_lose_nothing() {
         folded > 500 && skipped > 5000 && refreshed > 100,
         "the cache and word lines are not reached"
     );
+}
+
+fn log_blocks_hold(flash: Flash, test: &str) {
+    let Some(seen) = run_all(Kind::Plain, flash, test) else { return };
+    println!("switch, partial and full merges: {:?}", seen.merges);
+    let [switch, partial, full] = seen.merges;
+    assert!(switch > 10 && partial > 100 && full > 10_000, "{:?}", seen.merges);
+}
+
+#[test]
+fn log_block_maps_lose_nothing() {
+    log_blocks_hold(Flash::LogBlocks, "log_block_maps_lose_nothing");
+}
+
+#[test]
+fn log_block_maps_on_cells_of_several_bits_lose_nothing() {
+    let test = "log_block_maps_on_cells_of_several_bits_lose_nothing";
+    log_blocks_hold(Flash::LogBlocksOnCells, test);
 }
 
 #[test]

@@ -119,6 +119,9 @@ impl Drive {
             return false;
         };
         self.medium.take_victim(victim.line);
+        if let Some(logs) = &mut self.log_blocks {
+            logs.forget(victim.line);
+        }
         match victim.cause {
             Cause::Wear => self.counters.wear_runs += 1,
             Cause::Fold => self.counters.fold_runs += 1,

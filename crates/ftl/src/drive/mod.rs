@@ -7,6 +7,7 @@ mod devirtualize;
 mod discard;
 mod invalidate;
 mod journal;
+mod log_block;
 mod nvm;
 mod owed;
 mod program;
@@ -37,6 +38,7 @@ use crate::cleaner::Cleaner;
 use crate::config::{ConfigError, DriveConfig, StreamsBy};
 use crate::controller::Controller;
 use crate::lines::{LineId, Lines};
+use crate::log_block::LogBlocks;
 use crate::mapping::MapCost;
 use crate::medium::Medium;
 use crate::metadata::journal::Journal;
@@ -85,6 +87,8 @@ pub struct Drive {
     past_cache: bool,
     /// The sequences of writes, where they have streams of their own.
     sequences: Option<Sequences>,
+    /// The log lines of a log-block map.
+    log_blocks: Option<Box<LogBlocks>>,
     counters: Counters,
 }
 
@@ -153,6 +157,7 @@ impl Drive {
             to_refresh: VecDeque::new(),
             past_cache: false,
             sequences: sequences(&config),
+            log_blocks: config.log_block.map(|map| Box::new(LogBlocks::new(map))),
             counters: Counters::default(),
             medium,
             config,
@@ -210,7 +215,10 @@ impl Drive {
 
     /// Bytes of the drive's own memory that its map takes now.
     pub fn mapping_memory_bytes(&self) -> u64 {
-        self.translation.memory_bytes()
+        match self.config.log_block {
+            Some(map) => self.log_map_bytes(map),
+            None => self.translation.memory_bytes(),
+        }
     }
 
     /// Returns what the cache of the demand-paged map holds; `None` for a drive that has its whole
@@ -361,7 +369,8 @@ impl Drive {
         }
         self.translation.check_mapped(valid.iter().map(|&valid| u64::from(valid)).sum())?;
         self.translation.check_translations(self.medium.nand(), self.host_pages_on_flash())?;
-        self.check_reverse()
+        self.check_reverse()?;
+        self.check_logs()
     }
 
     /// A valid page is the one that its owner is mapped to.

@@ -27,13 +27,17 @@ impl Drive {
     }
 
     /// The frontier of a page that the host writes now: that of the SLC cache, as long as it has
-    /// room.
+    /// room, or of a log line.
     #[inline]
     pub(super) fn host_target(
         &mut self,
         at: SimTime,
+        lpn: Lpn,
         stream: StreamId,
     ) -> Result<FrontierId, DeviceError> {
+        if self.log_blocks.is_some() {
+            return self.log_target(at, lpn);
+        }
         let native = self.host_frontier(stream);
         if self.config.single_cache.is_none() {
             return Ok(native);

@@ -139,6 +139,7 @@ impl UnrecoveredDrive {
             .sum();
         drive.adopt_renames(batches);
         drive.medium.condemn_stranded();
+        drive.adopt_logs();
         drive.journal.resume();
         drive.compare_bitmaps(&found.pages, &invalidations);
         found.report.duration = drive.medium.nand().idle_from().since(SimTime::ZERO);

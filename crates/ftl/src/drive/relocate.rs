@@ -53,6 +53,19 @@ impl Drive {
         readable: bool,
         cause: Cause,
     ) -> Result<(), DeviceError> {
+        self.move_read_page_to(ready, ppn, readable, None, cause)
+    }
+
+    /// As [`Drive::move_read_page`], to a frontier that is given.
+    #[inline]
+    pub(super) fn move_read_page_to(
+        &mut self,
+        ready: SimTime,
+        ppn: Ppn,
+        readable: bool,
+        to: Option<FrontierId>,
+        cause: Cause,
+    ) -> Result<(), DeviceError> {
         let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.medium.nand().owner(ppn));
         let inode = self.medium.nand().inode(ppn);
         if !readable && self.translation.is_own(lpn) {
@@ -65,7 +78,8 @@ impl Drive {
         self.carry_subpages(ppn, live, readable, &mut tokens);
         let page = PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode };
         let ready = ready.max(self.ownership.durable_at(remap)).max(self.durable_below(lpn));
-        self.program_part(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
+        let to = to.unwrap_or_else(|| self.frontier_of_moved(lpn, stream));
+        self.program_part(ready, to, page, cause)?;
         self.note_moved(lpn, inode);
         Ok(())
     }

@@ -238,9 +238,12 @@ impl Drive {
         let stream = self.stream_of(first, hints);
         let mut at = self.want(at, first, Access::Write)?;
         self.make_room(at)?;
-        let frontier = self.host_target(at, stream)?;
+        let frontier = self.host_target(at, first, stream)?;
         let most = self.medium.pages_left_at_once(frontier) as usize;
-        let pages = self.pages_to_send(first, stream, most);
+        let pages = match &self.log_blocks {
+            Some(_) => self.pages_for_log(first, frontier, most),
+            None => self.pages_to_send(first, stream, most),
+        };
         for &lpn in pages.iter().filter(|&&lpn| lpn != first) {
             at = at.max(self.want(at, lpn, Access::Write)?);
             self.make_room(at)?;
@@ -283,7 +286,7 @@ impl Drive {
         self.make_room(at)?;
         let subpages = self.config.subpages() as usize;
         let stream = self.stream_of(lpn, hints);
-        let frontier = self.host_target(at, stream)?;
+        let frontier = self.host_target(at, lpn, stream)?;
         let (ready, old) = self.merge_old_subpages(at, lpn, &mut tokens, mask)?;
         let page = PageToProgram {
             lpn,
@@ -330,7 +333,7 @@ impl Drive {
 }
 
 /// Adds the pages of `entries` that are not there yet, until there are `most`.
-fn add_until<'e>(
+pub(super) fn add_until<'e>(
     pages: &mut Vec<Lpn>,
     most: usize,
     mut entries: impl Iterator<Item = &'e BufferEntry>,

@@ -395,10 +395,27 @@ impl Lines {
     pub(super) fn open(&mut self, group: usize, mode: CellMode) -> Option<LineId> {
         let Reverse((_, id)) = self.free[group].pop()?;
         self.free_count -= 1;
+        Some(self.opened(id, mode))
+    }
+
+    fn opened(&mut self, id: LineId, mode: CellMode) -> LineId {
         let line = &mut self.lines[id.0 as usize];
         (line.state, line.mode) = (LineState::Open, mode);
         self.singles += u32::from(mode == CellMode::Single);
-        Some(id)
+        id
+    }
+
+    /// The least worn free line of the first group that has no bad block.
+    pub(super) fn free_without_bad_blocks(&self) -> Option<LineId> {
+        let free = self.free[0].iter().map(|Reverse(free)| *free);
+        free.filter(|(_, id)| !self.has_bad_blocks(*id)).min().map(|(_, id)| id)
+    }
+
+    /// Takes this free line of the first group, to be filled in a mode.
+    pub(super) fn open_this(&mut self, id: LineId, mode: CellMode) -> LineId {
+        self.free[0].retain(|Reverse((_, free))| *free != id);
+        self.free_count -= 1;
+        self.opened(id, mode)
     }
 
     /// The line is full.

@@ -10,6 +10,7 @@ mod bad_blocks;
 mod erase;
 mod frontier;
 pub mod lines;
+mod log_lines;
 mod program;
 mod recover;
 mod unrecovered;

@@ -166,6 +166,12 @@ impl Medium {
     /// Opens a free line of a group; its blocks are told how they will be filled.
     fn open_line(&mut self, group: usize, mode: CellMode) -> Option<LineId> {
         let line = self.lines.open(group, mode)?;
+        self.tell_mode(line, mode);
+        Some(line)
+    }
+
+    /// Tells the blocks of a line that was opened how they will be filled.
+    pub(super) fn tell_mode(&mut self, line: LineId, mode: CellMode) {
         if self.nand.config().timing.single.is_some() {
             for block in self.lines.blocks(line) {
                 if self.nand.is_bad(block) {
@@ -175,7 +181,6 @@ impl Medium {
                 debug_assert!(set.is_ok(), "a free line is erased");
             }
         }
-        Some(line)
     }
 
     #[inline]

@@ -127,6 +127,7 @@ impl Profile {
     }
 
     /// The cache shrinks with the drive, in lines: rounded, and a line at least where there is one.
+    /// One of no size is none.
     pub(super) fn single_cache(
         &self,
         geometry: &Geometry,
@@ -141,6 +142,13 @@ impl Profile {
         };
         let share =
             |key, percent| Ok::<_, ProfileError>(self.range(key, percent, 0.0, 100.0)? / 100.0);
+        let (static_lines, dynamic_lines) = (
+            lines("slc.static_size", &slc.static_size)?,
+            lines("slc.dynamic_size", &slc.dynamic_size)?,
+        );
+        if (static_lines, dynamic_lines) == (0, 0) {
+            return Ok(None);
+        }
         let shrink_from = share("slc.shrink_from_percent", slc.shrink_from_percent)?;
         let shrink_to = share("slc.shrink_to_percent", slc.shrink_to_percent)?;
         let when_full = match slc.when_full.as_str() {
@@ -149,8 +157,8 @@ impl Profile {
             other => return Err(self.value("slc.when_full", other, "direct or fold".into())),
         };
         Ok(Some(SingleCache {
-            static_lines: lines("slc.static_size", &slc.static_size)?,
-            dynamic_lines: lines("slc.dynamic_size", &slc.dynamic_size)?,
+            static_lines,
+            dynamic_lines,
             shrink_from,
             shrink_to: shrink_to.max(shrink_from),
             when_full,

@@ -11,6 +11,7 @@ use crate::config::{
     BufferOrder, ConfigError, DriveConfig, MapCacheConfig, StreamsBy, most_page_entries,
 };
 use crate::lines::LineShape;
+use crate::log_block::{LogBlockConfig, LogScheme};
 use crate::remap::{RemapConfig, RemapStore};
 use crate::{cache, mapping, victim};
 
@@ -28,6 +29,9 @@ const DEMAND: &str = "demand";
 const DEFAULT_CACHE: (&str, u64) = ("dftl", 512 * 1024);
 /// No cache: the whole map is in memory.
 const NO_CACHE: &str = "none";
+
+/// Log blocks of a log-block map that nothing more is said of. Assumed.
+const DEFAULT_LOG_BLOCKS: i64 = 8;
 
 /// Bytes of a segment of the log of remaps in non-volatile memory. Assumed: 31 entries.
 const SEGMENT_BYTES: u32 = 512;
@@ -112,6 +116,7 @@ impl Profile {
             command_serial: self
                 .us("host.command_serial_us", self.host.command_serial_us.unwrap_or_default())?,
             map_cache: self.map_cache(overrides, scale, &geometry)?,
+            log_block: self.log_block(overrides)?,
             remap: self.remap(scale)?,
             devirtualize: self.devirtualize(overrides)?,
             zones: self.zones(&geometry, scaled.blocks_by, scale)?,
@@ -323,12 +328,29 @@ impl Profile {
         let name = overrides.map.as_ref().unwrap_or(&self.ftl.map);
         let names = || {
             let names = mapping::SCHEMES.iter().map(|scheme| scheme.name).chain([DEMAND]);
+            let names = names.chain(LogScheme::ALL.map(LogScheme::name));
             names.collect::<Vec<_>>().join(" or ")
         };
-        mapping::scheme(if name == DEMAND { "page" } else { name })
+        let is_over_pages = name == DEMAND || LogScheme::named(name).is_some();
+        mapping::scheme(if is_over_pages { "page" } else { name })
             .ok_or_else(|| self.value("ftl.map", name, names()))
     }
 
+    fn log_block(&self, overrides: &Overrides) -> Result<Option<LogBlockConfig>, ProfileError> {
+        const KEY: &str = "ftl.log_blocks";
+        let asked = self.ftl.log_blocks;
+        let name = overrides.map.as_ref().unwrap_or(&self.ftl.map);
+        let Some(scheme) = LogScheme::named(name) else {
+            return match (asked, &overrides.map) {
+                (Some(blocks), None) => {
+                    Err(self.value(KEY, &blocks.to_string(), "only with map bast or fast".into()))
+                }
+                _ => Ok(None),
+            };
+        };
+        let log_lines = self.int(KEY, asked.unwrap_or(DEFAULT_LOG_BLOCKS), 1, 4096)?;
+        Ok(Some(LogBlockConfig { scheme, log_lines }))
+    }
     /// A cache that the profile gives shrinks with the drive; one that the run gives does not.
     fn map_cache(
         &self,

@@ -150,6 +150,8 @@ table! {
         wear_spread: i64,
     }
     may {
+        /// Log blocks of the maps `bast` and `fast`, lines. Left out: eight.
+        log_blocks: i64,
         /// Left out: by the host's hints.
         streams_by: String,
         /// Least garbage of a line that is cleaned before writes have to wait. Left out: none.

@@ -25,11 +25,13 @@ pub enum Cause {
     Fold,
     /// Its block had been read often.
     Refresh,
+    /// A merge of a log-block map copied it.
+    Merge,
 }
 
 impl Cause {
     /// All causes, in the order in which results list them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Host,
         Self::Gc,
         Self::Wear,
@@ -39,6 +41,7 @@ impl Cause {
         Self::Translation,
         Self::Fold,
         Self::Refresh,
+        Self::Merge,
     ];
 
     /// The name in results.
@@ -53,6 +56,7 @@ impl Cause {
             Self::Translation => "translation",
             Self::Fold => "fold",
             Self::Refresh => "refresh",
+            Self::Merge => "merge",
         }
     }
 }
@@ -161,6 +165,12 @@ pub struct Counters {
     pub fold_stalls: u64,
     /// Lines rewritten because they had been read often.
     pub refresh_runs: u64,
+    /// Log lines of a log-block map that became data lines as they were.
+    pub switch_merges: u64,
+    /// Log lines that became data lines when the rest of their block was copied behind.
+    pub partial_merges: u64,
+    /// Logical blocks that were copied to a free line.
+    pub full_merges: u64,
     /// Pages programmed at one bit a cell.
     pub single_programs: u64,
     /// Pages that were used up empty, because their word line had to be programmed.
@@ -234,6 +244,9 @@ impl Sub for Counters {
             fold_runs: self.fold_runs - earlier.fold_runs,
             fold_stalls: self.fold_stalls - earlier.fold_stalls,
             refresh_runs: self.refresh_runs - earlier.refresh_runs,
+            switch_merges: self.switch_merges - earlier.switch_merges,
+            partial_merges: self.partial_merges - earlier.partial_merges,
+            full_merges: self.full_merges - earlier.full_merges,
             single_programs: self.single_programs - earlier.single_programs,
             skipped_pages: self.skipped_pages - earlier.skipped_pages,
             program_failures: self.program_failures - earlier.program_failures,
