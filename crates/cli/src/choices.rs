@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use dovetail_ftl::{cache, mapping, victim};
+use dovetail_ftl::{LogScheme, cache, mapping, victim};
 use dovetail_time::parse_bytes;
 
 /// Spare flash and what is done with it.
@@ -30,7 +30,9 @@ fn policies() -> PossibleValuesParser {
 }
 
 pub(crate) fn schemes() -> PossibleValuesParser {
-    PossibleValuesParser::new(mapping::SCHEMES.iter().map(|scheme| scheme.name).chain(["demand"]))
+    let in_memory = mapping::SCHEMES.iter().map(|scheme| scheme.name);
+    let log_block = LogScheme::ALL.map(LogScheme::name);
+    PossibleValuesParser::new(in_memory.chain(["demand"]).chain(log_block))
 }
 
 pub(crate) fn caches() -> PossibleValuesParser {

@@ -95,10 +95,14 @@ pub(crate) fn load(name: &str) -> Result<Profile, Failure> {
     })
 }
 
+/// Columns of the list of drives, whatever the terminal.
+const LIST_WIDTH: u16 = 80;
+
 fn list() -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["name", "capacity", "page", "channels x dies", "map", "what it is"]);
+    table.set_width(LIST_WIDTH);
+    table.set_header(["name", "capacity", "page", "dies", "map", "what it is"]);
     for name in builtin_profiles() {
         let profile = load(name)?;
         let config = profile.resolve(&Overrides::default()).map_err(Failure::failed)?;
@@ -106,9 +110,9 @@ fn list() -> Result<(), Failure> {
         table.add_row([
             profile.name.clone(),
             format_bytes(config.user_blocks * 4096),
-            format_bytes(u64::from(geometry.page_bytes)),
-            format!("{} x {}", geometry.channels, geometry.dies_per_channel),
-            config.scheme.name.to_string(),
+            format_bytes(config.chip_page_bytes().into()),
+            format!("{}x{}", geometry.channels, geometry.dies_per_channel),
+            config.map_name().to_string(),
             profile.about,
         ]);
     }

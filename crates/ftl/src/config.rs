@@ -329,6 +329,17 @@ impl DriveConfig {
         self.user_blocks.div_ceil(u64::from(self.subpages()))
     }
 
+    /// The name of its map.
+    pub fn map_name(&self) -> &'static str {
+        self.log_block.map_or(self.scheme.name, |map| map.scheme.name())
+    }
+
+    /// Bytes of a page of its chips, of which the map may name parts.
+    pub fn chip_page_bytes(&self) -> u32 {
+        let parts = self.nand.timing.cells.map_or(1, |cells| cells.parts);
+        parts * self.nand.geometry.page_bytes
+    }
+
     /// Returns what the map is for.
     pub(crate) fn map_shape(&self) -> MapShape {
         MapShape { pages: self.host_pages(), blocks_per_page: self.subpages() }

@@ -11,6 +11,7 @@ mod drive;
 mod emulated;
 mod integrity;
 mod interval;
+mod log_block;
 mod paged_full;
 mod remap;
 mod thin;

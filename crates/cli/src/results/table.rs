@@ -152,6 +152,11 @@ const FLASH: &[Row<RunResult>] = &[
     row("translation pages", |r| some(r.totals.drive.programs.translation)),
     row("pages folded out of the SLC cache", |r| some(r.totals.drive.programs.fold)),
     row("pages rewritten after many reads", |r| some(r.totals.drive.programs.refresh)),
+    row("pages copied by merges", |r| some(r.totals.drive.programs.merge)),
+    row("merges: switch / partial / full", |r| {
+        let merges = r.totals.drive.merges.as_ref()?;
+        Some(format!("{} / {} / {}", merges.switch, merges.partial, merges.full))
+    }),
     row("pages into the SLC cache", |r| some(r.totals.drive.cells.as_ref()?.slc_pages)),
     row("pages left empty in word lines", |r| some(r.totals.drive.cells.as_ref()?.skipped_pages)),
     row("reads to merge", |r| some(r.totals.drive.flash_reads.merge)),

@@ -20,7 +20,7 @@ use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspensi
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 20] = [
+const BUILTIN: [(&str, &str); 21] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
     ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
     ("femu-32g-nvm-log", include_str!("../../../../profiles/femu-32g-nvm-log.toml")),
@@ -41,6 +41,7 @@ const BUILTIN: [(&str, &str); 20] = [
     ("ufs31-256g", include_str!("../../../../profiles/ufs31-256g.toml")),
     ("emmc51-64g", include_str!("../../../../profiles/emmc51-64g.toml")),
     ("sd-a2-64g", include_str!("../../../../profiles/sd-a2-64g.toml")),
+    ("sd-fast-a2-64g", include_str!("../../../../profiles/sd-fast-a2-64g.toml")),
 ];
 
 /// Names of the profiles that come with the project.

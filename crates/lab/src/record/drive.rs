@@ -7,7 +7,7 @@ use dovetail_time::SimSpan;
 
 use super::recorder::Baseline;
 use crate::results::{
-    ByKind, CellsResult, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult,
+    ByKind, CellsResult, MergesResult, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult,
     ProgramsByCause, ReadsByCause, WearResult,
 };
 
@@ -33,7 +33,7 @@ pub(super) fn describe(config: &DriveConfig, drive: &Storage) -> DriveResult {
         block_bytes: page * u64::from(geometry.pages_per_block),
         line_bytes: page * u64::from(drive.pages_per_line()),
         lines: drive.lines(),
-        map: config.scheme.name.into(),
+        map: config.map_name().into(),
         gc: config.policy.name.into(),
         streams: config.streams,
         buffer_bytes: page * u64::from(config.buffer_pages),
@@ -76,6 +76,7 @@ fn programs(counted: &Counters) -> ProgramsByCause {
         translation: programs(Cause::Translation),
         fold: programs(Cause::Fold),
         refresh: programs(Cause::Refresh),
+        merge: programs(Cause::Merge),
     }
 }
 
@@ -89,6 +90,16 @@ fn cells(counted: &Counters) -> Option<CellsResult> {
         refresh_runs: counted.refresh_runs,
     };
     (cells != CellsResult::default()).then_some(cells)
+}
+
+/// Counts of a log-block map; `None` where there is none, or nothing was merged.
+fn merges(counted: &Counters) -> Option<MergesResult> {
+    let merges = MergesResult {
+        switch: counted.switch_merges,
+        partial: counted.partial_merges,
+        full: counted.full_merges,
+    };
+    (merges != MergesResult::default()).then_some(merges)
 }
 
 /// Counts of the drive.
@@ -117,6 +128,7 @@ pub(super) fn totals(counted: &Counters) -> DriveTotals {
         buffer_overwrites: counted.buffer_overwrites,
         map_accesses: counted.map_accesses,
         cells: cells(counted),
+        merges: merges(counted),
     }
 }
 

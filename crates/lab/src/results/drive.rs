@@ -114,6 +114,9 @@ pub struct ProgramsByCause {
     /// Moved because their blocks had been read often. Left out where there are none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refresh: u64,
+    /// Copied by merges of a log-block map. Left out where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub merge: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -134,6 +137,17 @@ pub struct CellsResult {
     pub skipped_pages: u64,
     /// Lines rewritten because they had been read often.
     pub refresh_runs: u64,
+}
+
+/// Merges of a log-block map.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MergesResult {
+    /// Log lines that became data lines as they were.
+    pub switch: u64,
+    /// Log lines that became data lines when the rest of their block was copied behind.
+    pub partial: u64,
+    /// Logical blocks that were copied to a free line.
+    pub full: u64,
 }
 
 /// Pages read from flash, by why.

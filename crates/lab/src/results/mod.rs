@@ -24,7 +24,7 @@ pub use crate::map_cache::latencies;
 
 pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{
-    CellsResult, DieResult, DriveResult, LatencyResult, MemoryResult, ProgramsByCause,
+    CellsResult, DieResult, DriveResult, LatencyResult, MemoryResult, MergesResult, ProgramsByCause,
     ReadsByCause, WearResult,
 };
 pub use floor::{FloorResult, floor_notes};

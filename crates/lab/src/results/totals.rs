@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CellsResult, ProgramsByCause, ReadsByCause};
+use super::{CellsResult, MergesResult, ProgramsByCause, ReadsByCause};
 
 /// Figures of a whole run. A *call* is one that reads, writes, syncs or discards; of a replay, a
 /// request of the trace.
@@ -77,4 +77,7 @@ pub struct DriveTotals {
     /// Counts of a drive on cells of several bits; left out of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells: Option<CellsResult>,
+    /// Merges of a log-block map; left out where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merges: Option<MergesResult>,
 }

@@ -412,4 +412,11 @@ pub const TESTS: &[Test] = &[
         "Raspberry Pi SD cards",
         &[check(Reading::ThousandsPerSecond, 2.0, 20.0)],
     ),
+    test(
+        "microSD A2 with queue",
+        "sd-fast-a2-64g",
+        Workload::Near { is_write: true, depth: 32 },
+        "Raspberry Pi SD cards",
+        &[check(Reading::ThousandsPerSecond, 2.0, 20.0)],
+    ),
 ];
