@@ -10,6 +10,7 @@
 
 mod agenda;
 mod backing;
+mod bus;
 mod bytes;
 mod cells;
 mod error;
@@ -25,6 +26,7 @@ mod suspend;
 mod timing;
 
 pub use backing::{BackingStore, StoredBlock, StoredPage};
+pub use bus::BusPhases;
 pub use cells::{CellMode, Cells, MOST_BITS, SingleTiming};
 pub use error::NandError;
 pub use faults::{FaultPlan, PowerCut, Torn};

@@ -20,11 +20,13 @@
 //! read's transfer takes its place in the backlog as if its die were idle; behind a busy die its
 //! data comes later, and the channel is not blocked until then. So reads that had to wait for their
 //! dies can meet on a channel for which the model has already gone on: the channel carries its rate
-//! over time, and in such moments briefly more.
+//! over time, and in such moments briefly more. With phases (`bus.rs`) each transfer has its own
+//! time on the channel.
 
 use dovetail_time::{SimSpan, SimTime};
 
 use crate::agenda::{Agenda, Operation};
+use crate::bus::{Bus, BusPhases};
 use crate::cells::{CellMode, Cells, SingleTiming};
 use crate::geometry::Geometry;
 use crate::suspend::Suspend;
@@ -49,6 +51,9 @@ pub struct Timing {
     pub suspend: Option<Suspend>,
     /// Set if each plane of a die reads by itself.
     pub planes_read_apart: bool,
+    /// Commands on the channels, and transfers in the order in which they are ready. `None`: a
+    /// channel is a backlog of data.
+    pub bus: Option<BusPhases>,
 }
 
 impl Timing {
@@ -61,6 +66,12 @@ impl Timing {
     #[inline]
     pub fn pages_at_once(&self, mode: CellMode) -> u32 {
         self.cells.as_ref().map_or(1, |cells| cells.pages_at_once(mode))
+    }
+
+    /// Moving data over a channel.
+    #[inline]
+    fn transfer(&self, bytes: u32) -> SimSpan {
+        SimSpan::from_ns(self.transfer_4k.as_ns() * u64::from(bytes) / 4096)
     }
 
     fn read_of(&self, page: u32, mode: CellMode) -> SimSpan {
@@ -92,6 +103,7 @@ impl Timing {
             && self.single.is_none()
             && self.suspend.is_none()
             && !self.planes_read_apart
+            && self.bus.is_none()
     }
 }
 
@@ -180,6 +192,8 @@ pub(crate) struct Timeline {
     plane_reads_until: Vec<SimTime>,
     /// The page that each unit has sensed last, unless the timing is plain.
     sensed: Vec<Sensed>,
+    /// By channel, where it has phases.
+    buses: Vec<Bus>,
 }
 
 /// The page of a chip that was sensed last.
@@ -235,6 +249,10 @@ impl Timeline {
                 Sensed::default();
                 if timing.is_plain() { 0 } else { geometry.units() as usize }
             ],
+            buses: vec![
+                Bus::default();
+                timing.bus.map_or(0, |_| geometry.channels as usize)
+            ],
         }
     }
 
@@ -272,37 +290,77 @@ impl Timeline {
         let last = self.sensed[from.unit as usize];
         if parts > 1 && last.block == from.block && last.page == page && at <= last.until {
             // another part of what the page register will hold
-            return self.transfer(at, last.until, unit.channel, bytes);
+            let moved = self.move_data(at, last.until, unit.channel, bytes);
+            self.hold(from.unit, moved);
+            return moved;
         }
         let die = &mut self.dies[unit.die as usize];
         let agenda = &mut self.agendas[unit.die as usize];
         let slot = agenda.read_slot(at, self.timing.suspend);
         let own_reads = self.plane_reads_until.get_mut(from.unit as usize);
-        let start = slot.start.max(own_reads.as_ref().map_or(die.reads_until, |until| **until));
+        let free = slot.start.max(own_reads.as_ref().map_or(die.reads_until, |until| **until));
+        let start = match (self.timing.bus, self.buses.get_mut(unit.channel as usize)) {
+            (Some(phases), Some(bus)) => bus.take(free, phases.read_command),
+            _ => free,
+        };
         let sensed = start + span;
         // a read beside one on another plane moves only by what it takes longer
-        let alone = sensed.since(start.max(die.reads_until));
+        let alone = sensed.since(free.max(die.reads_until));
         let moved = slot.overhead + alone;
         agenda.note_read(sensed, moved);
         if let Some(until) = own_reads {
             *until = sensed;
         }
         die.reads_until = die.reads_until.max(sensed);
-        die.reserve(die.busy_until.max(start), moved);
+        die.reserve(die.busy_until.max(free), moved);
         die.used.note(at, sensed, moved);
         self.sensed[from.unit as usize] = Sensed { block: from.block, page, until: sensed };
-        self.transfer(at, sensed, unit.channel, bytes)
+        let moved = self.move_data(at, sensed, unit.channel, bytes);
+        self.hold(from.unit, moved);
+        moved
+    }
+
+    /// Moves data over a channel, in the way that channels have here; returns the end.
+    fn move_data(&mut self, at: SimTime, ready: SimTime, channel: u32, bytes: u32) -> SimTime {
+        match (self.timing.bus, self.buses.get_mut(channel as usize)) {
+            (Some(phases), Some(bus)) => {
+                bus.take(ready, phases.with_parity(self.timing.transfer(bytes)))
+            }
+            _ => self.transfer(at, ready, channel, bytes),
+        }
+    }
+
+    /// With phases, the die of a unit senses nothing else until `until`, when what it has sensed is
+    /// moved.
+    fn hold(&mut self, number: u32, until: SimTime) {
+        if self.timing.bus.is_none() {
+            return;
+        }
+        let unit = self.units[number as usize];
+        let die = &mut self.dies[unit.die as usize];
+        let late = until.since(die.reads_until);
+        die.reads_until = die.reads_until.max(until);
+        die.busy_until += late;
+        if let Some(own) = self.plane_reads_until.get_mut(number as usize) {
+            *own = (*own).max(until);
+        }
+        self.agendas[unit.die as usize].note_read(until, late);
     }
 
     /// Channel, then cell array.
     #[inline]
     pub(crate) fn program(&mut self, at: SimTime, to: Target, bytes: u32) -> SimTime {
         let unit = self.units[to.unit as usize];
-        let arrived = self.transfer(at, at, unit.channel, bytes);
         if self.agendas.is_empty() {
+            let arrived = self.transfer(at, at, unit.channel, bytes);
             let part = Part { operation: Operation::Program, row: to.page, bit: unit.plane };
             return self.work(at, arrived, unit.die, part, self.timing.program);
         }
+        let sent = match (self.timing.bus, self.buses.get_mut(unit.channel as usize)) {
+            (Some(phases), Some(bus)) => bus.take(at, phases.program_command),
+            _ => at,
+        };
+        let arrived = self.move_data(at, sent, unit.channel, bytes);
         let at_once = self.timing.pages_at_once(to.mode);
         let (row, in_row) = (to.page / at_once, to.page % at_once);
         let row = if to.mode == CellMode::Single { row | SINGLE_ROW } else { row };
@@ -350,7 +408,7 @@ impl Timeline {
     #[inline]
     fn transfer(&mut self, at: SimTime, ready: SimTime, channel: u32, bytes: u32) -> SimTime {
         let backlog = &mut self.channel_backlog_until[channel as usize];
-        let span = SimSpan::from_ns(self.timing.transfer_4k.as_ns() * u64::from(bytes) / 4096);
+        let span = self.timing.transfer(bytes);
         let start = ready.max(*backlog);
         *backlog = ready.min(at + self.timing.read).max(*backlog) + span;
         start + span
@@ -646,6 +704,41 @@ mod tests {
             .map(|(plane, page)| t.read(us(0), place(0, plane, page), 4096, SimSpan::ZERO));
         assert_eq!(done, [us(60), us(70), us(110)]);
         assert_eq!(t.program(us(0), place(0, 0, 0), 4096), us(100 + 500), "behind both");
+    }
+
+    /// Commands of 1 us before reads, 2 before programs, and an eighth of parity: 4 KiB take 11.25 us.
+    fn phased() -> Timeline {
+        let us = SimSpan::from_us;
+        let bus = BusPhases { read_command: us(1), program_command: us(2), parity_per_mille: 125 };
+        with(|timing| timing.bus = Some(bus))
+    }
+
+    fn ns(n: u64) -> SimTime {
+        SimTime::from_ns(n)
+    }
+
+    #[test]
+    fn a_die_holds_what_it_has_sensed_until_it_is_moved() {
+        let mut t = phased();
+        let read = |t: &mut Timeline, die| t.read(us(0), place(die, 0, 0), 4096, SimSpan::ZERO);
+        // Commands at 0 and 1. Both sense at once; the second waits for the channel at 51.
+        assert_eq!(read(&mut t, 0), ns(1000 + 50_000 + 11_250));
+        assert_eq!(read(&mut t, 1), ns(62_250 + 11_250));
+        // The die is free at 62.25, when the second transfer has the channel until 73.5.
+        assert_eq!(read(&mut t, 0), ns(73_500 + 1000 + 50_000 + 11_250));
+        // A program goes behind the read that holds its die; its data came before, at 2 to 15.25.
+        assert_eq!(t.program(us(0), place(1, 0, 0), 4096), ns(73_500 + 500_000));
+    }
+
+    #[test]
+    fn a_transfer_that_is_ready_first_goes_first_whatever_was_issued_first() {
+        let mut t = phased();
+        t.erase(us(0), place(0, 0, 0));
+        let behind = t.read(us(100), place(0, 0, 0), 4096, SimSpan::ZERO);
+        assert_eq!(behind, ns(5_000_000 + 1000 + 50_000 + 11_250));
+        let other = t.read(us(100), place(1, 0, 0), 4096, SimSpan::ZERO);
+        assert_eq!(other, ns(101_000 + 50_000 + 11_250), "the channel is free until then");
+        assert_eq!(t.program(us(100), place(1, 0, 0), 4096), ns(162_250 + 500_000));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Cells, their modes, and what reads have to do with them.
 
-use dovetail_nand::{Cells, Geometry, MOST_BITS, Retry, SingleTiming, Suspend};
+use dovetail_nand::{BusPhases, Cells, Geometry, MOST_BITS, Retry, SingleTiming, Suspend};
 use dovetail_time::SimSpan;
 
 use super::schema::Times4;
@@ -173,6 +173,17 @@ impl Profile {
             program: self.us("suspend.program_us", suspend.program_us)?,
             erase: self.us("suspend.erase_us", suspend.erase_us * blocks_by)?,
             most_times: self.int("suspend.most_times", suspend.most_times, 0, 1_000_000)?,
+        }))
+    }
+
+    /// Commands on the channels, and parity with the data.
+    pub(super) fn bus(&self) -> Result<Option<BusPhases>, ProfileError> {
+        let Some(bus) = &self.bus else { return Ok(None) };
+        let parity = self.range("bus.parity_percent", bus.parity_percent, 0.0, 100.0)?;
+        Ok(Some(BusPhases {
+            read_command: self.us("bus.read_command_us", bus.read_command_us)?,
+            program_command: self.us("bus.program_command_us", bus.program_command_us)?,
+            parity_per_mille: (parity * 10.0).round() as u32,
         }))
     }
 

@@ -15,7 +15,9 @@ use dovetail_time::Ratio;
 use serde::Deserialize;
 
 use crate::config::ConfigError;
-use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspension, Times, Zones};
+use schema::{
+    BusTimes, Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspension, Times, Zones,
+};
 
 pub use sensitivity::Variant;
 
@@ -157,6 +159,7 @@ pub struct Profile {
     ftl: Ftl,
     slc: Option<Slc>,
     suspend: Option<Suspension>,
+    bus: Option<BusTimes>,
     retry: Option<Retries>,
     map_cache: Option<MapCache>,
     remap: Option<Remap>,
@@ -377,7 +380,7 @@ mod tests {
         let lacking = message(two, "[slcc]\nread = 1");
         assert_eq!(
             lacking,
-            "my.toml: line 18: unknown slcc (tables are capacity, flash, timing, host, ftl, slc, suspend, retry, \
+            "my.toml: line 18: unknown slcc (tables are capacity, flash, timing, host, ftl, slc, suspend, bus, retry, \
              map_cache, remap, sources); timing.read_us is missing; timing.program_us is missing; \
              timing.erase_us is missing; timing.channel_mb_per_s is missing"
         );

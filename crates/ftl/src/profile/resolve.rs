@@ -225,6 +225,7 @@ impl Profile {
             single: self.single_timing(blocks_by)?,
             suspend: self.suspend(blocks_by)?,
             planes_read_apart: self.planes_read_apart()?,
+            bus: self.bus()?,
             erase: self.us("timing.erase_us", self.timing.erase_us * blocks_by)?,
             transfer_4k: self.per_4k("timing.channel_mb_per_s", self.timing.channel_mb_per_s)?,
         })

@@ -47,6 +47,7 @@ pub(super) const TABLES: [Keys; 11] = [
     Ftl::KEYS,
     Slc::KEYS,
     Suspension::KEYS,
+    BusTimes::KEYS,
     Retries::KEYS,
     MapCache::KEYS,
     Remap::KEYS,
@@ -188,6 +189,17 @@ table! {
         program_us: f64,
         erase_us: f64,
         most_times: i64,
+    }
+    may {}
+}
+
+table! {
+    /// Left out by drives whose channels are a backlog of data.
+    BusTimes, "bus", needed: false,
+    must {
+        read_command_us: f64,
+        program_command_us: f64,
+        parity_percent: f64,
     }
     may {}
 }
