@@ -258,10 +258,11 @@ impl Cleaner {
     }
 
     /// The next valid page of the run.
-    #[inline]
+    #[inline(always)] // for each page that is moved
     pub(crate) fn next_page(&mut self, lines: &Lines) -> Option<Ppn> {
         let run = self.run.as_mut()?;
-        while run.next < lines.pages_in(run.line) {
+        let pages = lines.pages_in(run.line);
+        while run.next < pages {
             let ppn = lines.page(run.line, run.next);
             if lines.is_valid(ppn) {
                 return Some(ppn);

@@ -133,16 +133,20 @@ impl Drive {
 
     /// Pages that a step of cleaning moves at most.
     fn most_pages_in_step(&self) -> u32 {
-        let geometry = self.geometry();
-        let at_once = self.config.nand.timing.pages_at_once(CellMode::Native);
-        if (at_once, geometry.planes_per_die) == (1, 1) { 1 } else { geometry.units() * at_once }
+        if self.plain.single_moves {
+            return 1;
+        }
+        self.geometry().units() * self.config.nand.timing.pages_at_once(CellMode::Native)
     }
 
     /// Pages that the next step moves, where the line has as many.
+    #[inline(always)]
     fn pages_in_step(&mut self) -> u32 {
-        if self.most_pages_in_step() == 1 {
-            return 1;
-        }
+        if self.plain.single_moves { 1 } else { self.pages_in_row() }
+    }
+
+    #[inline(never)]
+    fn pages_in_row(&mut self) -> u32 {
         let next = self.cleaner.next_page(self.medium.lines());
         next.map_or(1, |ppn| self.medium.pages_left_in_row(self.frontier_for(ppn)))
     }
@@ -153,7 +157,7 @@ impl Drive {
             CleaningStep::Idle => Ok(()),
             CleaningStep::Move(ppn, cause) => {
                 self.expect_moves();
-                if self.most_pages_in_step() > 1 {
+                if !self.plain.single_moves {
                     return self.move_row(at, ppn, cause);
                 }
                 self.move_page(at, ppn, cause)?;

@@ -89,7 +89,30 @@ pub struct Drive {
     sequences: Option<Sequences>,
     /// The log lines of a log-block map.
     log_blocks: Option<Box<LogBlocks>>,
+    plain: Plain,
     counters: Counters,
+}
+
+/// The extras that a drive does without: what its hot paths ask for, worked out once.
+#[derive(Clone, Copy, Debug)]
+struct Plain {
+    /// Pages are programmed by themselves.
+    single_pages: bool,
+    /// Cleaning moves a page at a time.
+    single_moves: bool,
+    /// The host's pages go to the frontier of their stream.
+    targets: bool,
+}
+
+impl Plain {
+    fn of(config: &DriveConfig) -> Self {
+        let single_pages = config.programs_single_pages();
+        Self {
+            single_pages,
+            single_moves: single_pages && config.nand.geometry.planes_per_die == 1,
+            targets: config.single_cache.is_none() && config.log_block.is_none(),
+        }
+    }
 }
 
 /// Subpages of one page that a command touches.
@@ -159,6 +182,7 @@ impl Drive {
             sequences: sequences(&config),
             log_blocks: config.log_block.map(|map| Box::new(LogBlocks::new(map))),
             counters: Counters::default(),
+            plain: Plain::of(&config),
             medium,
             config,
         }

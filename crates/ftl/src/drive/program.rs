@@ -28,8 +28,21 @@ impl Drive {
 
     /// The frontier of a page that the host writes now: that of the SLC cache, as long as it has
     /// room, or of a log line.
-    #[inline]
+    #[inline(always)] // a plain drive has one answer
     pub(super) fn host_target(
+        &mut self,
+        at: SimTime,
+        lpn: Lpn,
+        stream: StreamId,
+    ) -> Result<FrontierId, DeviceError> {
+        if self.plain.targets {
+            return Ok(self.host_frontier(stream));
+        }
+        self.special_target(at, lpn, stream)
+    }
+
+    #[inline(never)]
+    fn special_target(
         &mut self,
         at: SimTime,
         lpn: Lpn,
@@ -39,9 +52,6 @@ impl Drive {
             return self.log_target(at, lpn);
         }
         let native = self.host_frontier(stream);
-        if self.config.single_cache.is_none() {
-            return Ok(native);
-        }
         let single = self.single_frontier(stream);
         Ok(if self.single_takes(at, single)? { single } else { native })
     }
@@ -61,11 +71,14 @@ impl Drive {
     }
 
     /// Programs what was given out so far, without the pages that are missing from a word line.
-    #[inline]
+    #[inline(always)]
     pub(super) fn complete_word_lines(&mut self) -> Result<(), DeviceError> {
-        if !self.config.programs_single_pages() {
-            self.counters.skipped_pages += u64::from(self.medium.complete_word_lines()?);
-        }
+        if self.plain.single_pages { Ok(()) } else { self.complete_each_word_line() }
+    }
+
+    #[inline(never)]
+    fn complete_each_word_line(&mut self) -> Result<(), DeviceError> {
+        self.counters.skipped_pages += u64::from(self.medium.complete_word_lines()?);
         Ok(())
     }
 

@@ -29,6 +29,7 @@ impl Drive {
 
     /// Copies a valid page to a new place. Data that cannot be read any more is kept as lost: reads
     /// of it fail instead of returning something older.
+    #[inline]
     pub(super) fn move_page(
         &mut self,
         at: SimTime,

@@ -191,7 +191,7 @@ impl Drive {
         let Some(&BufferEntry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else {
             return Ok(at);
         };
-        if !self.config.programs_single_pages() {
+        if !self.plain.single_pages {
             return self.send_together(at, lpn, hints);
         }
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
@@ -312,6 +312,7 @@ impl Drive {
 
     /// Reads the live subpages of `lpn` that are not in `mask` from flash; returns when they are
     /// there, and which.
+    #[inline]
     fn merge_old_subpages(
         &mut self,
         at: SimTime,
@@ -322,6 +323,17 @@ impl Drive {
         if mask == self.medium.full_mask() {
             return Ok((at, 0));
         }
+        self.merge_missing_subpages(at, lpn, tokens, mask)
+    }
+
+    #[inline(never)]
+    fn merge_missing_subpages(
+        &mut self,
+        at: SimTime,
+        lpn: Lpn,
+        tokens: &mut [Token; MAX_SUBPAGES],
+        mask: u8,
+    ) -> Result<(SimTime, u8), DeviceError> {
         let (found, cost) = self.translation.lookup(lpn);
         let at = at + self.charge(cost);
         let old = found.map_or(0, |ppn| self.medium.live_mask(ppn) & !mask);
