@@ -214,10 +214,11 @@ impl Nand {
         if page >= state.next_page {
             return Err(NandError::Erased(ppn));
         }
-        let (erases, mode) = (state.erases, state.mode);
-        let more = self.expose(at, block, erases);
-        let done = self.timeline.read(at, Target { unit, block: block.0, page, mode }, bytes, more);
-        let struck = self.faults.as_ref().is_some_and(|f| f.fails_read(ppn, erases));
+        let from = Target { unit, block: block.0, page, mode: state.mode };
+        let more = self.expose(at, block);
+        let done = self.timeline.read(at, from, bytes, more);
+        let erases = || self.store.blocks[block.0 as usize].erases;
+        let struck = self.faults.as_ref().is_some_and(|f| f.fails_read(ppn, erases()));
         if struck || self.store.token(ppn, 0) == Token::TORN {
             return Err(NandError::Unreadable(ppn));
         }
@@ -249,8 +250,7 @@ impl Nand {
             return Err(NandError::PowerLost);
         }
         let state = &self.store.blocks[block.0 as usize];
-        let (erases, target) =
-            (state.erases, Target { unit, block: block.0, page, mode: state.mode });
+        let target = Target { unit, block: block.0, page, mode: state.mode };
         let done = self.timeline.program(at, target, self.config.geometry.page_bytes);
         if let Some(exposure) = self.exposures.get_mut(block.0 as usize) {
             // a block that is filled on keeps the age of its first page
@@ -261,7 +261,8 @@ impl Nand {
         if let Some(recent) = &mut self.recent {
             recent.programmed(ppn, block, done, self.timeline.program_span(target));
         }
-        if self.faults.as_ref().is_some_and(|f| f.fails_program(ppn, erases)) {
+        let erases = || self.store.blocks[block.0 as usize].erases;
+        if self.faults.as_ref().is_some_and(|f| f.fails_program(ppn, erases())) {
             self.spoil(ppn, block);
             return Err(NandError::ProgramFailed(ppn));
         }
@@ -271,12 +272,13 @@ impl Nand {
 
     /// Notes a read of a block; returns the time of the tries that it needs beyond the first.
     #[inline]
-    fn expose(&mut self, at: SimTime, block: BlockId, erases: u32) -> SimSpan {
+    fn expose(&mut self, at: SimTime, block: BlockId) -> SimSpan {
         let (Some(retry), Some(exposure)) =
             (&self.config.retry, self.exposures.get_mut(block.0 as usize))
         else {
             return SimSpan::ZERO;
         };
+        let erases = self.store.blocks[block.0 as usize].erases;
         let days = |span: SimSpan| span.as_secs_f64() / 86_400.0;
         let days = match exposure.programmed {
             Some(programmed) => days(at.since(programmed)),

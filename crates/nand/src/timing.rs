@@ -350,12 +350,19 @@ impl Timeline {
     /// Channel, then cell array.
     #[inline]
     pub(crate) fn program(&mut self, at: SimTime, to: Target, bytes: u32) -> SimTime {
-        let unit = self.units[to.unit as usize];
-        if self.agendas.is_empty() {
-            let arrived = self.transfer(at, at, unit.channel, bytes);
-            let part = Part { operation: Operation::Program, row: to.page, bit: unit.plane };
-            return self.work(at, arrived, unit.die, part, self.timing.program);
+        if !self.agendas.is_empty() {
+            return self.program_among_others(at, to, bytes);
         }
+        let unit = self.units[to.unit as usize];
+        let arrived = self.transfer(at, at, unit.channel, bytes);
+        let part = Part { operation: Operation::Program, row: to.page, bit: unit.plane };
+        self.work::<false>(at, arrived, unit.die, part, self.timing.program)
+    }
+
+    /// As [`Timeline::program`], among operations that are kept one by one.
+    #[inline(never)] // it would weigh on plain programs
+    fn program_among_others(&mut self, at: SimTime, to: Target, bytes: u32) -> SimTime {
+        let unit = self.units[to.unit as usize];
         let sent = match (self.timing.bus, self.buses.get_mut(unit.channel as usize)) {
             (Some(phases), Some(bus)) => bus.take(at, phases.program_command),
             _ => at,
@@ -366,14 +373,17 @@ impl Timeline {
         let row = if to.mode == CellMode::Single { row | SINGLE_ROW } else { row };
         let bit = unit.plane * at_once + in_row;
         let part = Part { operation: Operation::Program, row, bit };
-        self.work(at, arrived, unit.die, part, self.timing.program_of(to.page, to.mode))
+        self.work::<true>(at, arrived, unit.die, part, self.timing.program_of(to.page, to.mode))
     }
 
     /// Erases the block that `to` lies in.
     pub(crate) fn erase(&mut self, at: SimTime, to: Target) -> SimTime {
         let unit = self.units[to.unit as usize];
         let part = Part { operation: Operation::Erase, row: 0, bit: unit.plane };
-        self.work(at, at, unit.die, part, self.timing.erase_of(to.mode))
+        if self.agendas.is_empty() {
+            return self.work::<false>(at, at, unit.die, part, self.timing.erase);
+        }
+        self.work::<true>(at, at, unit.die, part, self.timing.erase_of(to.mode))
     }
 
     /// The end of what was reserved last on the die of a unit.
@@ -415,8 +425,9 @@ impl Timeline {
     }
 
     /// Reserves the die for an operation issued at `at` that can start at `ready`; returns its end.
+    /// `KEPT`: operations are kept one by one.
     #[inline]
-    fn work(
+    fn work<const KEPT: bool>(
         &mut self,
         at: SimTime,
         ready: SimTime,
@@ -431,8 +442,8 @@ impl Timeline {
             (die.last.start, die.last.end) = (die.last.start + late, die.last.end + late);
             die.busy_until += late;
             die.used.note(at, die.last.end, late);
-            if let Some(agenda) = self.agendas.get_mut(number as usize) {
-                agenda.delay_last(late);
+            if KEPT {
+                self.agendas[number as usize].delay_last(late);
             }
             return die.last.end;
         }
@@ -445,8 +456,8 @@ impl Timeline {
         if operation == Operation::Erase {
             die.last_erase = (start, end);
         }
-        if let Some(agenda) = self.agendas.get_mut(number as usize) {
-            agenda.push(at, (start, end), operation);
+        if KEPT {
+            self.agendas[number as usize].push(at, (start, end), operation);
         }
         end
     }

@@ -25,7 +25,12 @@ impl Drive {
     }
 
     /// Goes on with rewriting, a step for each command: beside reads alone nothing else would.
+    #[inline]
     pub(super) fn refresh_along(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        if self.config.refresh_reads.is_none() { Ok(()) } else { self.refresh_step(at) }
+    }
+
+    fn refresh_step(&mut self, at: SimTime) -> Result<(), DeviceError> {
         if self.cleaner.cause() == Some(Cause::Refresh) {
             self.make_room(at)?;
             return self.clean_step(at);

@@ -115,11 +115,33 @@ impl WordLines {
     }
 }
 
+/// The order in which the pages of a line are filled.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// The pages of one index in all blocks, then those of the next.
+    Rows,
+    /// A word line of each die after the other.
+    WordLines,
+    /// Those of the one block.
+    Block,
+}
+
+impl Order {
+    fn of(shape: LineShape, word_lines: WordLines) -> Self {
+        match shape {
+            LineShape::Superblock if word_lines.native_at_once > 1 => Self::WordLines,
+            LineShape::Superblock => Self::Rows,
+            LineShape::Block => Self::Block,
+        }
+    }
+}
+
 /// All lines of a drive.
 #[derive(Debug)]
 pub struct Lines {
     geometry: Geometry,
     shape: LineShape,
+    order: Order,
     word_lines: WordLines,
     pages_per_line: u32,
     /// Pages of a line that is filled at one bit a cell.
@@ -163,6 +185,7 @@ impl Lines {
         Self {
             geometry,
             shape,
+            order: Order::of(shape, word_lines),
             word_lines,
             pages_per_line,
             pages_per_single: pages_per_line / word_lines.bits,
@@ -270,12 +293,10 @@ impl Lines {
     /// Page `index` of a line, in the order in which it is filled.
     #[inline(always)] // one branch and an addition, in loops over lines
     pub(crate) fn page(&self, line: LineId, index: u32) -> Ppn {
-        match self.shape {
-            LineShape::Superblock if self.word_lines.native_at_once > 1 => {
-                Ppn(line.0 * self.pages_per_line + self.place(line, index))
-            }
-            LineShape::Superblock => Ppn(line.0 * self.pages_per_line + index),
-            LineShape::Block => self.geometry.ppn(BlockId(line.0), index),
+        match self.order {
+            Order::Rows => Ppn(line.0 * self.pages_per_line + index),
+            Order::WordLines => Ppn(line.0 * self.pages_per_line + self.place(line, index)),
+            Order::Block => self.geometry.ppn(BlockId(line.0), index),
         }
     }
 
