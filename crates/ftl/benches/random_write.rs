@@ -97,7 +97,7 @@ fn three_touches(blocks: usize, count: u32) -> f64 {
         let start = Instant::now();
         let mut carry = 0;
         for _ in 0..count {
-            let first = map[(rng.below(blocks as u64) as usize) ^ (carry & 1)];
+            let first = map[((rng.below(blocks as u64) as usize) ^ (carry & 1)).min(blocks - 1)];
             let second = reverse[first as usize];
             counts[second as usize] += 1;
             carry = counts[second as usize] as usize;
