@@ -337,7 +337,7 @@ mod tests {
         };
         assert_eq!(
             message("map = \"page\"", "map = \"pages\""),
-            "my.toml: ftl.map is 'pages', allowed is page or hash or interval or demand"
+            "my.toml: ftl.map is 'pages', allowed is page or hash or interval or demand or bast or fast"
         );
         let unknown = message("channels = 8", "chanels = 8");
         assert_eq!(
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(
             lacking,
             "my.toml: line 18: unknown slcc (tables are capacity, flash, timing, host, ftl, slc, suspend, bus, retry, \
-             map_cache, remap, sources); timing.read_us is missing; timing.program_us is missing; \
+             map_cache, remap, zones, sources); timing.read_us is missing; timing.program_us is missing; \
              timing.erase_us is missing; timing.channel_mb_per_s is missing"
         );
         let cells = message("page = \"4KiB\"", "page = \"4KiB\"\ncell = \"tlc\"");

@@ -39,7 +39,7 @@ macro_rules! table {
 }
 
 /// All tables of a profile but its sources.
-pub(super) const TABLES: [Keys; 11] = [
+pub(super) const TABLES: [Keys; 12] = [
     Capacity::KEYS,
     Flash::KEYS,
     Times::KEYS,
