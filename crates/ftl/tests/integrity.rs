@@ -17,8 +17,8 @@ use dovetail_block::{
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{
-    BufferOrder, Drive, DriveConfig, LogBlockConfig, LogScheme, MapCacheConfig, RemapConfig, RemapStore, SingleCache,
-    StreamsBy, WhenFull, cache, mapping, victim,
+    BufferOrder, Drive, DriveConfig, LogBlockConfig, LogScheme, MapCacheConfig, RemapConfig,
+    RemapStore, SingleCache, StreamsBy, WhenFull, cache, mapping, victim,
 };
 use dovetail_nand::{
     Cells, FaultPlan, Geometry, NandConfig, PowerCut, Retry, SingleTiming, Suspend, Timing, Torn,

@@ -34,7 +34,8 @@ fn sequential_rate(config: &DriveConfig) -> f64 {
 fn a_drive_writes_as_fast_at_every_scale() {
     let paper = |name: &&str| {
         let drive = Profile::load(name).unwrap().resolve(&Overrides::default()).unwrap();
-        drive.nand.timing.cells.is_none() && drive.nand.timing.suspend.is_none()
+        let timing = drive.nand.timing;
+        timing.cells.is_none() && timing.suspend.is_none() && drive.zones.is_none()
     };
     let papers = builtin_profiles().filter(paper).map(|name| (name, ["1/16", "1/64", "1/128"]));
     // word lines and SLC caches: smaller lines than these hold too few of them

@@ -249,10 +249,7 @@ impl Timeline {
                 Sensed::default();
                 if timing.is_plain() { 0 } else { geometry.units() as usize }
             ],
-            buses: vec![
-                Bus::default();
-                timing.bus.map_or(0, |_| geometry.channels as usize)
-            ],
+            buses: vec![Bus::default(); timing.bus.map_or(0, |_| geometry.channels as usize)],
         }
     }
 

@@ -31,11 +31,7 @@ impl Medium {
     ///
     /// # Errors
     /// A broken rule of the flash.
-    pub(crate) fn skip_to(
-        &mut self,
-        frontier: FrontierId,
-        index: u32,
-    ) -> Result<(), DeviceError> {
+    pub(crate) fn skip_to(&mut self, frontier: FrontierId, index: u32) -> Result<(), DeviceError> {
         let Some(mut open) = self.frontiers[frontier.0].open_line(0) else { return Ok(()) };
         while open.next < index.min(self.lines.pages_in(open.line)) {
             self.skip_page(open)?;

@@ -22,8 +22,9 @@ use schema::{
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 21] = [
+const BUILTIN: [(&str, &str); 23] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
+    ("femu-32g-zoned", include_str!("../../../../profiles/femu-32g-zoned.toml")),
     ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
     ("femu-32g-nvm-log", include_str!("../../../../profiles/femu-32g-nvm-log.toml")),
     ("openssd-230g", include_str!("../../../../profiles/openssd-230g.toml")),
@@ -39,6 +40,7 @@ const BUILTIN: [(&str, &str); 21] = [
     ("pm9a3-960g", include_str!("../../../../profiles/pm9a3-960g.toml")),
     ("m7450max-800g", include_str!("../../../../profiles/m7450max-800g.toml")),
     ("nvmeb-a", include_str!("../../../../profiles/nvmeb-a.toml")),
+    ("zn540-1t", include_str!("../../../../profiles/zn540-1t.toml")),
     ("zet983-480g", include_str!("../../../../profiles/zet983-480g.toml")),
     ("ufs31-256g", include_str!("../../../../profiles/ufs31-256g.toml")),
     ("emmc51-64g", include_str!("../../../../profiles/emmc51-64g.toml")),
@@ -400,7 +402,7 @@ mod tests {
             Profile::load("femu")
                 .unwrap_err()
                 .to_string()
-                .contains("femu-32g, femu-32g-log, femu-32g-nvm-log, openssd-230g")
+                .contains("femu-32g, femu-32g-zoned, femu-32g-log, femu-32g-nvm-log, openssd-230g")
         );
     }
 }

@@ -68,30 +68,36 @@ impl ZonedDrive {
     }
 
     /// Makes a zone full: what it holds is programmed, and nothing behind it, or the rest of the
-    /// zone.
+    /// zone. An empty zone has nothing to program.
     fn finish(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
-        let (fills, written) = (self.layout.finish_fills, self.table.written(zone));
+        let written = self.table.written(zone);
         let mut durable = at;
-        if fills || self.active.contains_key(&zone) {
+        if self.active.contains_key(&zone) {
             self.prepare(at, zone)?;
             // what is programmed beyond the write pointer from now on is no content
             self.records[zone as usize].ends_at = Some(written);
             let begin = self.write_record(at, zone)?;
-            let end = if fills { self.layout.zones.capacity } else { written };
-            while let Some(active) = self.active.get(&zone)
-                && active.programmed < end
-            {
-                let cause = if active.held.is_empty() { Cause::Journal } else { Cause::Host };
-                let begun = begin.max(active.not_before);
-                self.program_unit(begun, zone, cause)?;
-            }
-            let programmed = self.active.get(&zone).map(|active| active.programs_end);
-            durable = begin.max(programmed.unwrap_or(begin));
+            durable = self.program_to(begin, zone, written)?;
             self.retire_active(zone);
             self.to_record.retain(|&(_, full)| full != zone);
         }
         let record = &mut self.records[zone as usize];
         (record.state, record.written, record.ends_at) = (Recorded::Full, written, None);
         self.write_record(durable, zone)
+    }
+
+    /// Programs what a zone holds up to block `written`, and the rest of it if that is this drive's
+    /// way; returns when that is through.
+    fn program_to(&mut self, at: SimTime, zone: u32, written: u64) -> Result<SimTime, DeviceError> {
+        let end = if self.layout.finish_fills { self.layout.zones.capacity } else { written };
+        let mut done = at;
+        while let Some(active) = self.active.get(&zone)
+            && active.programmed < end
+        {
+            let cause = if active.held.is_empty() { Cause::Journal } else { Cause::Host };
+            let begun = at.max(active.not_before);
+            done = done.max(self.program_unit(begun, zone, cause)?);
+        }
+        Ok(done.max(self.active.get(&zone).map_or(at, |active| active.programs_end)))
     }
 }

@@ -7,8 +7,8 @@ use dovetail_time::SimSpan;
 
 use super::recorder::Baseline;
 use crate::results::{
-    ByKind, CellsResult, MergesResult, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult,
-    ProgramsByCause, ReadsByCause, WearResult,
+    ByKind, CellsResult, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult,
+    MergesResult, ProgramsByCause, ReadsByCause, WearResult,
 };
 
 /// Points of a latency curve.

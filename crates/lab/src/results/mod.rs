@@ -24,8 +24,8 @@ pub use crate::map_cache::latencies;
 
 pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{
-    CellsResult, DieResult, DriveResult, LatencyResult, MemoryResult, MergesResult, ProgramsByCause,
-    ReadsByCause, WearResult,
+    CellsResult, DieResult, DriveResult, LatencyResult, MemoryResult, MergesResult,
+    ProgramsByCause, ReadsByCause, WearResult,
 };
 pub use floor::{FloorResult, floor_notes};
 pub use lifetime::LifetimeResult;
