@@ -13,6 +13,7 @@ use crate::command::{Command, Data, Hints, Inode, StreamId};
 use crate::content::Content;
 use crate::device::{Answer, Completion, DeviceError};
 use crate::scheduler::{LockId, Scheduler, SchedulingHint};
+use crate::zone::Zones;
 
 /// Writes of one channel that follow each other on the device.
 #[derive(Debug, Default)]
@@ -44,6 +45,8 @@ pub struct Gatherer<D, const CHANNELS: usize> {
     writers: Option<LockId>,
     /// First of the device's own addresses: no command goes across.
     edge: Option<u64>,
+    /// No command goes from one zone into another.
+    zones: Option<Zones>,
     failed: Option<DeviceError>,
 }
 
@@ -53,7 +56,8 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     pub fn new(device: D, streams: [StreamId; CHANNELS], max_run: usize, now: SimTime) -> Self {
         let runs = std::array::from_fn(|_| Run::default());
         let inodes = [Inode::default(); CHANNELS];
-        let edge = device.info().capabilities.devirtualize.map(|space| space.first.0);
+        let capabilities = device.info().capabilities;
+        let edge = capabilities.devirtualize.map(|space| space.first.0);
         Self {
             device,
             streams,
@@ -64,6 +68,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
             runs,
             writers: None,
             edge,
+            zones: capabilities.zones,
             failed: None,
         }
     }
@@ -158,7 +163,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         self.check()?;
         self.submit_touched(lba, 1)?;
         let run = &self.runs[channel];
-        let goes_on = run.end() == lba && self.edge != Some(lba) && run.blocks.len() < self.max_run;
+        let goes_on = run.end() == lba && !self.is_border(lba) && run.blocks.len() < self.max_run;
         if !goes_on {
             self.submit(channel, false)?;
         }
@@ -168,6 +173,12 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         }
         run.blocks.push(content);
         Ok(())
+    }
+
+    /// A block that no command has together with the one before it.
+    fn is_border(&self, lba: u64) -> bool {
+        let starts_zone = |zones: Zones| zones.index(Lba(lba)).map(|zone| zones.start(zone));
+        self.edge == Some(lba) || self.zones.and_then(starts_zone) == Some(Lba(lba))
     }
 
     /// As [`Self::write`], but a block that was written just before is replaced: its parts are
@@ -311,9 +322,19 @@ mod tests {
     use super::*;
     use crate::content::Pattern;
     use crate::memory::MemoryDevice;
+    use crate::zone::ZonedDevice;
 
     fn pattern(n: u64) -> Content {
         Content::Pattern(Pattern::new(n))
+    }
+
+    #[test]
+    fn a_run_ends_where_a_zone_begins() {
+        let zoned = ZonedDevice::new(MemoryDevice::new(24), Zones::covering(Lba(8), 16, 8, 8));
+        let mut io = Gatherer::new(zoned, [StreamId(0)], 64, SimTime::ZERO);
+        (6..24).for_each(|lba| io.write(0, lba, pattern(lba)).unwrap());
+        io.flush().unwrap();
+        assert_eq!(io.device().below().used().count(), 18);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod device;
 mod devirtualize;
 mod gather;
 mod image;
+mod joined;
 mod memory;
 mod overlay;
 mod query;
@@ -34,12 +35,13 @@ pub use devirtualize::{
 };
 pub use gather::Gatherer;
 pub use image::ImageDevice;
+pub use joined::{JoinError, JoinedDevice};
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
 pub use query::{Query, free_blocks, held_blocks, map_bytes, zones};
 pub use remap::{BatchId, HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 pub use scheduler::{EventId, LockId, Scheduler, SchedulingHint};
 pub use zone::{
-    Transition, Zone, ZoneAction, ZoneError, ZoneEvent, ZoneState, ZoneTable, ZoneWindow,
-    ZonedDevice, Zones, transition,
+    ReportError, Transition, Zone, ZoneAction, ZoneError, ZoneEvent, ZoneReport, ZoneState,
+    ZoneTable, ZoneWindow, ZonedDevice, Zones, transition,
 };

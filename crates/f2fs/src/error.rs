@@ -54,13 +54,74 @@ pub enum Incompatible {
     /// Feature bits without support, each by the name that mkfs.f2fs gives it.
     #[error("the volume uses features that are not supported: {0}")]
     Features(crate::format::Features),
-    /// The volume extends over several devices.
+    /// The volume extends over several devices, and not all are there.
     #[error(
-        "the volume extends over several devices (the next one is {next}), which is not supported"
+        "the volume has {expected} blocks on {devices} devices, and {found} are here: give the others, too (the next \
+         one was {next} when it was made; --device names it)"
     )]
     MultiDevice {
-        /// The path of the second device, as mkfs.f2fs recorded it.
+        /// Devices of the volume.
+        devices: usize,
+        /// Blocks that are here.
+        found: u64,
+        /// Blocks of the volume.
+        expected: u64,
+        /// The path of the second device, as mkfs recorded it.
         next: String,
+    },
+    /// A zoned volume on a device without zones.
+    #[error(
+        "the volume was made for a zoned device, and this one has no zones: give its zone report (--zones), or mount \
+         it read-only"
+    )]
+    NoZones,
+    /// An ordinary volume on a device with zones.
+    #[error(
+        "the device is written in zones, and the volume was not made for that: make it again there, with the zoned \
+         feature"
+    )]
+    NotMadeForZones,
+    /// Zones that are not the volume's sections.
+    #[error(
+        "the device has zones of {found} blocks, and the volume was made for zones of {expected}"
+    )]
+    OtherZones {
+        /// Blocks of the device's zones.
+        found: u64,
+        /// Blocks of the volume's sections.
+        expected: u64,
+    },
+    /// Zones that do not lie where the volume's sections do.
+    #[error(
+        "the device's first zone that is written in order begins at block {first}, and the volume's files at block \
+         {main}: the zones must cover the files, and nothing before them"
+    )]
+    ZonesElsewhere {
+        /// The first block of a sequential zone.
+        first: u64,
+        /// The first block of the main area.
+        main: u64,
+    },
+    /// A device that cannot have as many zones open as there are logs.
+    #[error(
+        "{logs} logs write to as many zones, and the device can have {limit} open at once: mount with active_logs={fits}, or \
+         use a device with more"
+    )]
+    TooFewOpenZones {
+        /// Logs of the mount.
+        logs: u32,
+        /// Zones that may be open.
+        limit: u32,
+        /// A number of logs that would do, or the smallest there is.
+        fits: u32,
+    },
+    /// A mount option that makes no sense on a zoned volume.
+    #[error("a zoned volume cannot be mounted with {option}: {reason}")]
+    ZonedOption {
+        /// The option.
+        option: &'static str,
+        /// Reason for the refusal.
+        reason: &'static str,
     },
     /// Features that can be read, but whose structures are not kept right by changes.
     #[error("the volume uses {0}, which is read but not written: mount it with the option ro")]

@@ -29,3 +29,4 @@ mod remap;
 mod tools;
 mod truth;
 mod wide_registers;
+mod zoned_images;

@@ -5,12 +5,14 @@ use dovetail_time::SimTime;
 use super::{ZoneAction, ZoneState, ZoneTable, Zones};
 use crate::addr::{BlockRange, Lba};
 use crate::command::{Command, Data, Hints};
+use crate::content::Content;
 use crate::device::{Answer, BlockDevice, Completion, DeviceError, DeviceInfo};
 use crate::query::Query;
 
 /// A device with zones around one without: it refuses what a zoned drive refuses.
 ///
-/// Blocks beyond a write pointer read as they are below: empty, since a reset discards them.
+/// Blocks of a zone beyond its write pointer read as empty, whatever lies below: a dump of a real
+/// drive has a filler there.
 #[derive(Clone, Debug)]
 pub struct ZonedDevice<D> {
     below: D,
@@ -79,6 +81,27 @@ impl<D: BlockDevice> ZonedDevice<D> {
         self.below.submit(at, Command::Write { range, data, hints, fua })
     }
 
+    fn read(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+        into: Option<&mut [Content]>,
+    ) -> Result<Completion, DeviceError> {
+        let Some(into) = into else {
+            return self.below.submit(at, Command::Read { range, into: None });
+        };
+        let completion = self.below.submit(at, Command::Read { range, into: Some(&mut *into) })?;
+        let zones = self.table.zones();
+        for (lba, content) in range.iter().zip(into) {
+            let Some(zone) = zones.index(lba) else { continue };
+            let is_written = lba.0 - zones.start(zone).0 < self.table.written(zone);
+            if !is_written && !self.table.has_window(zone) {
+                *content = Content::Empty;
+            }
+        }
+        Ok(completion)
+    }
+
     fn perform(
         &mut self,
         at: SimTime,
@@ -92,7 +115,7 @@ impl<D: BlockDevice> ZonedDevice<D> {
         let mut done = at;
         for zone in zones {
             self.table.perform(zone, action)?;
-            if action == ZoneAction::Reset {
+            if action == ZoneAction::Reset && self.below.info().capabilities.discard {
                 let range = BlockRange::new(self.table.zones().start(zone), self.zone_blocks());
                 let ranges = [range.into()];
                 done = self.below.submit(at, Command::Discard { ranges: &ranges })?.done.max(done);
@@ -133,7 +156,7 @@ impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
             }
             Command::Read { range, into } => {
                 self.table.check_read(range)?;
-                self.below.submit(at, Command::Read { range, into })
+                self.read(at, range, into)
             }
             // within a zone it would change nothing that can be seen
             Command::Discard { ranges } => {

@@ -4,12 +4,14 @@
 //! which NVMe has not, are those of SMR disks and zoned UFS: written anywhere. They come first.
 
 mod device;
+mod report;
 mod state;
 mod table;
 
 use crate::addr::{BlockRange, Lba};
 
 pub use device::ZonedDevice;
+pub use report::{ReportError, ZoneReport};
 pub use state::{Transition, ZoneEvent, ZoneState, transition};
 pub use table::ZoneTable;
 

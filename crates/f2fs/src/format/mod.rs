@@ -76,9 +76,10 @@ pub use summary::{
     Summary, SummaryKind, set_summary_entry, set_summary_kind, ssa_address, summaries,
     summary_block, summary_entry, summary_kind,
 };
-pub use superblock::{DEVIRTUALIZED_MAGIC, IPLFS_MAGIC, MAGIC, Superblock};
+pub use superblock::{DEVIRTUALIZED_MAGIC, IPLFS_MAGIC, MAGIC, MAX_DEVICES, Member, Superblock};
 pub(crate) use superblock::{
-    IPLFS_SECTION, MAX_SEGMENTS, MIN_CAPACITY, iplfs_log_blocks, iplfs_orphan_blocks,
+    IPLFS_SECTION, MAX_DEVICE_PATH, MAX_SEGMENTS, MIN_CAPACITY, iplfs_log_blocks,
+    iplfs_orphan_blocks,
 };
 pub use variant::Variant;
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, parse_xattrs};

@@ -137,6 +137,20 @@ struct RawSuperblockBlock {
 
 prove_layout!(RawSuperblockBlock, 4096, { 1024 => superblock });
 
+/// A device of a volume that lies on several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its path when the volume was made, at most 63 bytes.
+    pub path: String,
+    /// Segments of 2 MiB on it; of the first device those from the first area on.
+    pub segments: u32,
+}
+
+/// Devices that a volume can lie on.
+pub const MAX_DEVICES: usize = 8;
+/// Bytes of a device's path.
+pub(crate) const MAX_DEVICE_PATH: usize = 63;
+
 /// Superblock of a volume: its identity, and the layout of its areas. Addresses are in blocks of 4
 /// KiB from the start of the device, areas in segments of 2 MiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,6 +218,9 @@ pub struct Superblock {
     pub cp_payload: u32,
     /// Features beyond the basic format.
     pub features: Features,
+    /// The devices that it lies on, end to end, the one with the superblock first; none if it is
+    /// the only one.
+    pub devices: Vec<Member>,
     /// The user, group and project quota files; 0 where there is none.
     pub quota_files: [Nid; 3],
     /// The kernel that last mounted the volume (or the system that made it), as it calls itself.
@@ -217,7 +234,7 @@ impl Superblock {
     ///
     /// # Errors
     /// [`Error::NotF2fs`], [`Error::Corrupt`] with the field that is wrong, [`Error::Incompatible`]
-    /// for other block sizes and for several devices.
+    /// for other block sizes.
     pub fn parse(block: &BlockBytes, copy: u32) -> Result<Self, Error> {
         let block: &RawSuperblockBlock = transmute_ref!(block);
         let raw = &block.superblock;
@@ -235,7 +252,7 @@ impl Superblock {
         }
         check_counts(raw, place)?;
         check_areas(raw, place)?;
-        check_devices(raw)?;
+        check_devices(raw, place)?;
         Ok(raw.decode())
     }
 
@@ -299,6 +316,23 @@ impl Superblock {
 }
 
 impl Superblock {
+    /// It lies on a device with zones.
+    pub fn is_zoned(&self) -> bool {
+        self.features.has(Features::BLKZONED)
+    }
+
+    /// Blocks that it has on each of its devices; one entry for a volume on one device.
+    pub fn device_blocks(&self) -> Vec<u64> {
+        if self.devices.is_empty() {
+            return vec![self.block_count];
+        }
+        let segment = u64::from(BLOCKS_IN_SEGMENT);
+        let mut blocks: Vec<u64> =
+            self.devices.iter().map(|device| u64::from(device.segments) * segment).collect();
+        blocks[0] += self.cp_start.0;
+        blocks
+    }
+
     /// The block of a copy. What this type does not know of, the boot sector among it, is kept from
     /// `base`, the block that was read; zeros for a new volume.
     pub fn encode(&self, base: &BlockBytes) -> BlockBytes {
@@ -325,6 +359,7 @@ impl RawSuperblock {
         put_text(&mut self.version, &from.last_kernel);
         put_text(&mut self.init_version, &from.made_by);
         self.feature.set(from.features.0);
+        self.encode_devices(&from.devices);
         self.qf_ino = from.quota_files.map(|ino| U32::new(ino.0));
         (self.s_encoding, self.s_encoding_flags) =
             (U16::new(from.encoding.0), U16::new(from.encoding.1));
@@ -332,6 +367,29 @@ impl RawSuperblock {
             self.checksum_offset.set(CHECKSUM_OFFSET as u32);
             self.crc.set(crc32(MAGIC, &self.as_bytes()[..CHECKSUM_OFFSET]));
         }
+    }
+
+    fn encode_devices(&mut self, devices: &[Member]) {
+        for (to, from) in self.devs.iter_mut().zip(devices) {
+            to.path = [0; 64];
+            to.path.iter_mut().take(MAX_DEVICE_PATH).zip(from.path.bytes()).for_each(
+                |(to, byte)| {
+                    *to = byte;
+                },
+            );
+            to.total_segments.set(from.segments);
+        }
+    }
+
+    /// The devices up to the first without a path.
+    fn devices(&self) -> Vec<Member> {
+        let named = self.devs.iter().take_while(|device| device.path[0] != 0);
+        named
+            .map(|device| Member {
+                path: text(&device.path),
+                segments: device.total_segments.get(),
+            })
+            .collect()
     }
 
     fn encode_constants(&mut self, from: &Superblock) {
@@ -458,6 +516,7 @@ impl RawSuperblock {
             label: utf16(&self.volume_name),
             cp_payload: self.cp_payload.get(),
             features: Features(self.feature.get()),
+            devices: self.devices(),
             quota_files: self.qf_ino.map(|ino| Nid(ino.get())),
             last_kernel: text(&self.version),
             made_by: text(&self.init_version),
@@ -592,7 +651,12 @@ fn check_areas(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     Corrupt::check_range(place, "the main area's end", end, (0, limit))
 }
 
-fn check_devices(raw: &RawSuperblock) -> Result<(), Incompatible> {
-    let next = text(&raw.devs[1].path);
-    if next.is_empty() { Ok(()) } else { Err(Incompatible::MultiDevice { next }) }
+/// The segments are those of all devices together.
+fn check_devices(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
+    let devices = raw.devices();
+    if devices.is_empty() {
+        return Ok(());
+    }
+    let all: u64 = devices.iter().map(|device| u64::from(device.segments)).sum();
+    Corrupt::check_equal(place, "segments of all devices", all, u64::from(raw.segment_count.get()))
 }

@@ -87,6 +87,13 @@ findings! {
     ValidInodes: Error, Repaired, { found: u32, expected: u32 } => "the checkpoint counts {found} inodes, there are {expected}";
     /// The count of free segments is wrong.
     FreeSegments: Error, Repaired, { found: u32, expected: u32 } => "the checkpoint counts {found} free segments, there are {expected}";
+    /// A log of a zoned volume is to write a block that is not at the write pointer of its zone, as
+    /// after a power cut: the next mount lets the log go on in another zone.
+    LogPointer: Warning, Nothing, { log: u8, segno: SegNo, offset: u32, zone: u32, written: u64 } => "log {log} is to write block {offset} of segment {segno} next, and of its zone, section {zone}, {written} blocks are written";
+    /// A zone holds blocks that belong to nothing, and no log writes there: it was not reset.
+    ZoneLeft: Warning, Repaired, { zone: u32, written: u64 } => "section {zone} holds nothing, and {written} blocks of its zone are written";
+    /// Blocks in use lie beyond the write pointer of their zone: the device has lost them.
+    BeyondPointer: Error, Guess, { zone: u32, offset: u64, written: u64 } => "section {zone} has block {offset} in use, and only {written} blocks of its zone are written";
     /// The search for a free nid begins at a number that is no nid.
     NextFreeNid: Warning, Repaired, { found: Nid, max: u32 } => "the search for a free nid begins at {found}, and the last is {max}";
     /// The maps of full and empty NAT blocks are marked as valid and are wrong: a kernel would hand

@@ -13,6 +13,10 @@
 //! A devirtualised volume is checked with its drive: a pointer to a place must lead to one by which
 //! the drive holds a block. It is not repaired.
 //!
+//! Of a zoned volume the write pointers of the zones are compared with the logs and with what is in
+//! use, if the device tells its zones. Without them the free segments cannot be counted: a zone may
+//! have a capacity below its size, which no table says.
+//!
 //! Hazards: the volume is damaged, so no field is believed before it is checked. Every block and
 //! every node is entered once, so that the work ends; memory follows what is in use: a bit for each
 //! block of a segment in use, an entry for each node and inode.
@@ -41,6 +45,7 @@ mod space;
 mod summary;
 mod superblocks;
 mod tree;
+mod zones;
 
 pub use dovetail_vfs::check::{Name, Severity};
 pub use finding::{Finding, Remedy};
@@ -53,6 +58,7 @@ use dovetail_block::BlockDevice;
 
 use crate::error::Error;
 use crate::format::{BlockAddr, Nid};
+use crate::section_zones::SectionZones;
 use crate::volume::Volume;
 use claims::Claims;
 use dentries::DentryFix;
@@ -126,6 +132,8 @@ struct Checker<'p, D> {
     fixes: Vec<DentryFix>,
     /// The orphans that exist.
     orphans: Vec<Nid>,
+    /// The zones of the device, if the volume is zoned and they are known.
+    zones: Option<SectionZones>,
     /// The SSA block last asked for.
     summary: Option<(BlockAddr, std::sync::Arc<dovetail_block::BlockBytes>)>,
 }
@@ -154,9 +162,11 @@ fn run<D: BlockDevice>(
         todo: Vec::new(),
         fixes: Vec::new(),
         orphans: Vec::new(),
+        zones: None,
         summary: None,
     };
     checker.read_device_addresses()?;
+    checker.read_zones()?;
     checker.check_superblocks()?;
     checker.check_checkpoints()?;
     checker.check_logs()?;
@@ -166,6 +176,7 @@ fn run<D: BlockDevice>(
     checker.check_nat()?;
     checker.check_links();
     checker.check_space()?;
+    checker.check_write_pointers()?;
     checker.check_counters();
     Ok(checker)
 }

@@ -28,7 +28,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         let Some(claimed) = self.claims.segment(segno) else {
             self.compare_maps(segno, &entry.valid_map, &[0; 64]);
-            self.report.counts.free_segments += u64::from(!self.logs.writes_to(segno));
+            let is_free = self.is_usable(segno) && !self.logs.writes_to(segno);
+            self.report.counts.free_segments += u64::from(is_free);
             return Ok(());
         };
         let (map, nodes, data) = (claimed.map, claimed.nodes, claimed.data);

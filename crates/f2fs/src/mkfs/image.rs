@@ -364,6 +364,7 @@ pub(super) fn named_superblock(options: &MkfsOptions) -> Superblock {
         hot_extensions: list(&options.hot_extensions),
         encoding: (u16::from(casefold), 0),
         features: options.features,
+        devices: Vec::new(),
         quota_files: [Nid::NONE; 3],
         last_kernel: made_by(),
         made_by: made_by(),

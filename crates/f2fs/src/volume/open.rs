@@ -11,8 +11,8 @@ use crate::format::{
     Superblock, Variant, compact_journals, iplfs_journal, nat_journal, sit_journal,
 };
 
-/// The bits up to `readonly` (0x4000), without zoned devices.
-const READABLE: Features = Features(0x7FFF & !Features::BLKZONED.0);
+/// The bits up to `readonly` (0x4000).
+const READABLE: Features = Features(0x7FFF);
 
 impl<D: BlockDevice> Volume<D> {
     /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the state
@@ -31,6 +31,10 @@ impl<D: BlockDevice> Volume<D> {
         }
         if blocks.count() < superblock.block_count {
             let (found, expected) = (blocks.count(), superblock.block_count);
+            if let [_, next, ..] = &superblock.devices[..] {
+                let (devices, next) = (superblock.devices.len(), next.path.clone());
+                return Err(Incompatible::MultiDevice { devices, found, expected, next }.into());
+            }
             return Err(Damage::Truncated { found, expected }.into());
         }
         let room = blocks.device_info().capacity();

@@ -30,7 +30,8 @@ impl<D: BlockDevice> Repair<'_, D> {
         for segno in (0..self.checker.volume.superblock.segment_count_main).map(SegNo) {
             let stored = self.checker.volume.stored_segment(segno)?;
             let right = self.right_segment(segno, &stored);
-            free += u64::from(right.valid_blocks == 0 && !self.checker.logs.writes_to(segno));
+            let is_free = right.valid_blocks == 0 && self.checker.is_usable(segno);
+            free += u64::from(is_free && !self.checker.logs.writes_to(segno));
             if right != stored || self.checker.volume.sit_journal.contains_key(&segno) {
                 blocks.entry(segno.0 / SIT_ENTRIES_IN_BLOCK).or_default().push((segno, right));
             }

@@ -1,0 +1,136 @@
+//! Zoned volumes that a real kernel wrote, as `tests/images/README.md` lists them.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use dovetail_block::{JoinedDevice, MemoryDevice, Scheduler, ZoneReport, ZonedDevice};
+use dovetail_f2fs::fsck::{Finding, Options, Severity, check};
+use dovetail_f2fs::{Error, Incompatible, Volume};
+use dovetail_vfs::kit::VolumeTree;
+use serde_json::{Map, Value};
+
+use crate::common::manifest::describe;
+use crate::common::{images, kernel_image, manifest_lines};
+
+/// An image with the zones of its report.
+pub(crate) fn zoned_image(image: &str, report: &str) -> ZonedDevice<MemoryDevice> {
+    let text = std::fs::read_to_string(images().join(format!("{report}.zones.txt"))).unwrap();
+    let ZoneReport { zones, states } = ZoneReport::parse(&text).unwrap();
+    ZonedDevice::found(kernel_image(image), zones, states)
+}
+
+/// The two devices of zoned-multi.
+fn multi() -> JoinedDevice<Box<dyn Scheduler>> {
+    let first = kernel_image("zoned-multi.a");
+    let superblock = Volume::open(first.clone());
+    let next = |error| match error {
+        Error::Incompatible(Incompatible::MultiDevice { next, .. }) => next,
+        other => panic!("{other}"),
+    };
+    assert_eq!(superblock.map_err(next).unwrap_err(), "/dev/z");
+    let zoned = zoned_image("zoned-multi.z", "zoned-multi");
+    let parts: [(Box<dyn Scheduler>, u64); 2] =
+        [(Box::new(first), 16_384), (Box::new(zoned), 131_072)];
+    JoinedDevice::new(parts).unwrap()
+}
+
+/// A line of these manifests in the form of the others'; inode numbers are compared apart.
+pub(crate) fn usual(line: &Value) -> Value {
+    let mut usual = Map::new();
+    let is_file = line["type"] == "file";
+    for (key, value) in line.as_object().unwrap() {
+        match key.as_str() {
+            "path" if value == "." => drop(usual.insert(key.clone(), value.clone())),
+            "path" => {
+                drop(usual.insert(key.clone(), format!("./{}", value.as_str().unwrap()).into()))
+            }
+            "xattrs" => drop(usual.insert("xattr".into(), value.clone())),
+            "size" if !is_file => {}
+            "type" | "ino" | "blocks512" => {}
+            _ => drop(usual.insert(key.clone(), value.clone())),
+        }
+    }
+    usual.into()
+}
+
+/// Lines that differ, and how many are equal.
+fn compare<D: Scheduler>(volume: &mut Volume<D>, name: &str) -> (usize, Vec<String>) {
+    let (mut equal, mut different) = (0, Vec::new());
+    for line in manifest_lines(name) {
+        let (expected, path) = (usual(&line), line["path"].as_str().unwrap().to_string());
+        let Ok(inode) = volume.resolve_link(path.as_bytes()) else {
+            different.push(path);
+            continue;
+        };
+        let shown = if path == "." { path.clone() } else { format!("./{path}") };
+        let found = describe(volume, &shown, &inode);
+        if found == expected && line["ino"] == inode.ino.0 {
+            equal += 1;
+        } else {
+            different.push(path);
+        }
+    }
+    (equal, different)
+}
+
+#[test]
+fn a_zoned_volume_is_read_whole() {
+    let mut volume = Volume::open(kernel_image("zoned-clean")).unwrap();
+    assert_eq!(compare(&mut volume, "zoned-clean"), (298, Vec::new()));
+}
+
+#[test]
+fn a_volume_on_two_devices_is_read_whole() {
+    let mut volume = Volume::open(multi()).unwrap();
+    assert_eq!(compare(&mut volume, "zoned-multi"), (298, Vec::new()));
+    let devices: Vec<_> =
+        volume.superblock().devices.iter().map(|d| (d.path.as_str(), d.segments)).collect();
+    assert_eq!(devices, [("/dev/a", 24), ("/dev/z", 256)]);
+    assert_eq!(volume.superblock().device_blocks(), [16_384, 131_072]);
+}
+
+/// What the kernel recovers is shown by a mount; here all but what was written since the checkpoint.
+#[test]
+fn a_cut_zoned_volume_is_shown_as_of_its_last_checkpoint() {
+    let mut volume = Volume::open(zoned_image("zoned-cap-crash", "zoned-cap-crash")).unwrap();
+    let (equal, different) = compare(&mut volume, "zoned-cap-crash");
+    let is_new = |path: &&String| !path.starts_with("many/fsynced");
+    assert_eq!(different.iter().filter(is_new).collect::<Vec<_>>(), ["dir/f13_9437184", "many"]);
+    assert_eq!((equal, different.len()), (296, 8));
+}
+
+fn findings<D: Scheduler>(device: D) -> Vec<Finding> {
+    check(device, Options::default(), |_| {}).unwrap().findings
+}
+
+#[test]
+fn zoned_volumes_of_a_kernel_are_clean() {
+    assert_eq!(findings(zoned_image("zoned-clean", "zoned-clean")), []);
+    assert_eq!(findings(multi()), []);
+}
+
+/// The same as fsck.f2fs says of it: logs 0 and 1 behind their pointers, and three zones left over;
+/// and the log of fsync records, which fsck.f2fs leaves to the recovery without a word.
+#[test]
+fn a_check_with_zones_finds_what_fsck_f2fs_finds() {
+    let report = findings(zoned_image("zoned-cap-crash", "zoned-cap-crash"));
+    let shown: Vec<_> = report.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "7 fsynced files await recovery by the next mount",
+            "log 4 is to write block 367 of segment 8 next, and of its zone, section 1, 387 blocks are written",
+            "log 0 is to write block 0 of segment 25 next, and of its zone, section 3, 589 blocks are written",
+            "section 7 holds nothing, and 3072 blocks of its zone are written",
+            "section 8 holds nothing, and 3072 blocks of its zone are written",
+            "log 1 is to write block 296 of segment 76 next, and of its zone, section 9, 3072 blocks are written",
+            "section 10 holds nothing, and 40 blocks of its zone are written",
+        ]
+    );
+}
+
+#[test]
+fn without_its_zones_a_zoned_volume_is_checked_but_for_free_segments() {
+    let report = findings(kernel_image("zoned-cap-crash"));
+    let worst = report.iter().map(Finding::severity).max();
+    assert_eq!((report.len(), worst), (2, Some(Severity::Note)), "{report:?}");
+}
