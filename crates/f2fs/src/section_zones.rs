@@ -66,6 +66,14 @@ impl SectionZones {
         self.capacity().saturating_sub(before).min(BLOCKS_IN_SEGMENT)
     }
 
+    /// Free segments that mkfs.f2fs counts too many on such a device: on a single one the zone of the
+    /// superblocks, and of conventional zones what is beyond the capacity of the others.
+    pub(crate) fn mkfs_excess(&self, superblock: &Superblock) -> u32 {
+        let own = if superblock.devices.is_empty() { self.segments_per_section() } else { 0 };
+        let conventional = self.first_sequential.min(superblock.section_count);
+        own + conventional * (self.segments_per_section() - self.usable_segments())
+    }
+
     fn segments_per_section(&self) -> u32 {
         (self.zones.blocks / u64::from(BLOCKS_IN_SEGMENT)) as u32
     }

@@ -30,3 +30,4 @@ mod tools;
 mod truth;
 mod wide_registers;
 mod zoned_images;
+mod zoned_mkfs;

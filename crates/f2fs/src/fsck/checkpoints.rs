@@ -111,8 +111,12 @@ impl<D: BlockDevice> Checker<'_, D> {
             findings.push(Finding::ValidInodes { found, expected });
         }
         let (found, expected) = (checkpoint.free_segments, counts.free_segments as u32); // 0 on IPLFS, both
-        let is_counted = self.zones.is_some() || !self.volume.superblock.is_zoned();
-        if is_counted && found != expected {
+        let superblock = &self.volume.superblock;
+        let excess = self.zones.map_or(0, |zones| zones.mkfs_excess(superblock));
+        let is_counted = self.zones.is_some() || !superblock.is_zoned();
+        // as mkfs.f2fs left it, and the next mount counts anew
+        let is_of_mkfs = found == expected + excess;
+        if is_counted && !is_of_mkfs && found != expected {
             findings.push(Finding::FreeSegments { found, expected });
         }
         findings.into_iter().for_each(|finding| self.found(finding));

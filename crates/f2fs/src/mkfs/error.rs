@@ -16,6 +16,87 @@ pub enum MkfsError {
         /// Description of what does not fit.
         short: &'static str,
     },
+    /// A zoned device without room for the tables, six logs and the reserve.
+    #[error(
+        "{zones} zones of {mib} MiB are too few: {short}; use a device with more or smaller zones, or a larger \
+         overprovision (-o 50), which lets less be kept for cleaning"
+    )]
+    TooFewZones {
+        /// Zones of the device, or of all devices.
+        zones: u64,
+        /// MiB of a zone.
+        mib: u64,
+        /// Description of what does not fit.
+        short: &'static str,
+    },
+    /// A device with zones, and a volume that is not made for them.
+    #[error("the device is written in zones: make the volume with the feature blkzoned (-m)")]
+    ZonesWithoutFeature,
+    /// The feature for zones on a device without them.
+    #[error(
+        "the feature blkzoned (-m) needs a device that is written in zones, and this one is not; for an image file \
+         --zone-size says how large its zones are"
+    )]
+    NoZones,
+    /// Zones of a size that no volume can be made for.
+    #[error(
+        "zones of {blocks} blocks cannot be sections: their size must be a power of two from 2 MiB (512 blocks) to \
+         128 GiB"
+    )]
+    ZoneSize {
+        /// Blocks of a zone.
+        blocks: u64,
+    },
+    /// Zones that do not lie at multiples of their size.
+    #[error("the first zone begins at block {first}, which is no multiple of its {blocks} blocks")]
+    ZonesUnaligned {
+        /// The first block of a sequential zone.
+        first: u64,
+        /// Blocks of a zone.
+        blocks: u64,
+    },
+    /// Too few conventional zones for the metadata.
+    #[error(
+        "the metadata are written in place and need {needed} conventional zones, and the device has {found}: use one \
+         with more, or put an ordinary device of at least {mib} MiB in front of it (-c ZONED ORDINARY)"
+    )]
+    TooFewConventional {
+        /// Zones that the metadata take.
+        needed: u64,
+        /// Conventional zones.
+        found: u64,
+        /// MiB that would do on a device of their own.
+        mib: u64,
+    },
+    /// A first device that is too small for the metadata.
+    #[error(
+        "the metadata are written in place and need {mib} MiB before the first zone, and there are {found_mib} MiB: \
+         use a larger first device"
+    )]
+    FirstDeviceTooSmall {
+        /// MiB that would do.
+        mib: u64,
+        /// MiB before the first zone.
+        found_mib: u64,
+    },
+    /// A device beside the first whose end is no zone's end.
+    #[error(
+        "{path} is no whole number of zones of {blocks} blocks, so that no kernel would mount the volume"
+    )]
+    DeviceOfPartialZones {
+        /// The device.
+        path: String,
+        /// Blocks of a zone.
+        blocks: u64,
+    },
+    /// More devices than the superblock has room for.
+    #[error("{0} devices are too many: a volume lies on 8 at most")]
+    Devices(usize),
+    /// A path that does not fit the superblock.
+    #[error(
+        "the path {0:?} is empty or longer than 63 bytes, and the superblock has room for so many"
+    )]
+    DevicePath(String),
     /// A device beyond what block addresses reach.
     #[error("{blocks} blocks of 4 KiB are too many: a volume must be smaller than 16 TiB")]
     TooLarge {

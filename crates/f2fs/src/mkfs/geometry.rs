@@ -1,5 +1,6 @@
 //! Places and sizes of a new volume's areas.
 
+use super::room::Room;
 use super::{MkfsError, MkfsOptions};
 use crate::format::{BLOCKS_IN_SEGMENT, MAX_SEGMENTS, SIT_ENTRIES_IN_BLOCK, Variant};
 
@@ -15,8 +16,6 @@ const LARGE_NAT_PERCENT: u64 = 20;
 /// checkpoint, also on what mkfs.f2fs made. It is reached at 1.5 TiB; from there on there is room
 /// for 82 million nodes, less the larger the SIT (19 million at 16 TiB).
 const MAX_LARGE_PAYLOAD: u64 = 5;
-/// Blocks for the superblocks, before the first segment.
-const SUPERBLOCKS: u64 = 2;
 const BLOCKS: u32 = BLOCKS_IN_SEGMENT;
 /// Segments of the checkpoint area.
 const CHECKPOINT: u64 = 2;
@@ -42,18 +41,22 @@ pub(super) struct Areas {
     pub(super) main: u32,
     /// Its sections.
     pub(super) sections: u32,
+    /// Segments in a section.
+    pub(super) segments_per_section: u32,
+    /// Sections in a zone.
+    pub(super) sections_per_zone: u32,
+    /// Segments of the main area that can be written, as mkfs.f2fs counts them; all of them but on a
+    /// zoned device.
+    pub(super) usable: u32,
     /// Blocks of a checkpoint pack that continue the bitmaps.
     pub(super) cp_payload: u32,
 }
 
 impl Areas {
-    /// The areas on a device of so many blocks.
-    pub(super) fn new(blocks: u64, options: &MkfsOptions) -> Result<Self, MkfsError> {
-        let too_small = |short| MkfsError::TooSmall { blocks, short };
-        let section = u64::from(options.segments_per_section);
-        let zone = section * u64::from(options.sections_per_zone);
-        let start = SUPERBLOCKS.next_multiple_of(zone * u64::from(BLOCKS));
-        let whole = blocks.saturating_sub(start) / u64::from(BLOCKS);
+    /// The areas in a room.
+    pub(super) fn new(room: &Room, options: &MkfsOptions) -> Result<Self, MkfsError> {
+        let &Room { blocks, start, section, zone, segments: whole, .. } = room;
+        let too_small = |short| room.too_small(short);
         let segments = whole - whole % zone;
         if (start + segments * u64::from(BLOCKS)) > u64::from(u32::MAX) || segments > MAX_SEGMENTS {
             return Err(MkfsError::TooLarge { blocks });
@@ -69,7 +72,13 @@ impl Areas {
         if sections < MIN_SECTIONS || main / zone < MIN_ZONES {
             return Err(too_small("the main area needs 9 sections, and 7 zones"));
         }
+        let metadata = tables + ssa;
+        room.check_metadata(start + metadata * u64::from(BLOCKS))?;
+        let usable = room.usable.map_or(main, |usable| usable.saturating_sub(metadata));
         Ok(Self {
+            segments_per_section: section as u32,
+            sections_per_zone: (zone / section) as u32,
+            usable: usable as u32,
             start: start as u32,
             segments: segments as u32,
             sit: 2 * sit as u32,
@@ -111,7 +120,11 @@ mod tests {
     use super::*;
 
     fn areas(bytes: u64, options: &MkfsOptions) -> Areas {
-        Areas::new(bytes / 4096, options).unwrap()
+        of(bytes / 4096, options).unwrap()
+    }
+
+    fn of(blocks: u64, options: &MkfsOptions) -> Result<Areas, MkfsError> {
+        Areas::new(&Room::of(blocks, options)?, options)
     }
 
     #[test]
@@ -148,12 +161,12 @@ mod tests {
     fn what_is_too_small_or_too_large_is_refused() {
         let default = MkfsOptions::default();
         for blocks in [0, 1, 512, 513, 4096, 8192] {
-            let error = Areas::new(blocks, &default).unwrap_err();
+            let error = of(blocks, &default).unwrap_err();
             assert!(matches!(error, MkfsError::TooSmall { .. }), "{blocks}: {error}");
         }
         for blocks in [1 << 32, 1 << 40, u64::MAX] {
-            assert_eq!(Areas::new(blocks, &default), Err(MkfsError::TooLarge { blocks }));
+            assert_eq!(of(blocks, &default), Err(MkfsError::TooLarge { blocks }));
         }
-        Areas::new((1 << 32) - 1, &default).unwrap();
+        of((1 << 32) - 1, &default).unwrap();
     }
 }

@@ -1,10 +1,11 @@
 //! The blocks of a new volume.
 
-use dovetail_block::{BlockBytes, BlockRange, DriveSerial, Lba};
+use dovetail_block::{BlockBytes, BlockRange, DeviceInfo, DriveSerial, Lba};
 
 use super::geometry::Areas;
 use super::logs::first_segments;
 use super::reserve::Reserve;
+use super::room::Room;
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlockMut,
@@ -51,23 +52,23 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// The volume on a device of so many blocks, on which everything is discarded first, or
-    /// nothing.
-    pub(super) fn new(
-        blocks: u64,
-        options: &MkfsOptions,
-        discarded: bool,
-    ) -> Result<Self, MkfsError> {
+    /// The volume on a device on which everything is discarded first, or nothing; zones are reset.
+    pub(super) fn new(info: &DeviceInfo, options: &MkfsOptions) -> Result<Self, MkfsError> {
         options.check()?;
-        let areas = Areas::new(blocks, options)?;
-        let reserve = Reserve::new(&areas, options.overprovision_percent, blocks)?;
-        let superblock = superblock(blocks, &areas, options);
+        let discarded = info.capabilities.discard;
+        let room = Room::new(info, options)?;
+        let areas = Areas::new(&room, options)?;
+        let reserve = Reserve::new(&areas, options.overprovision_percent, &room)?;
+        let superblock = Superblock {
+            devices: room.devices.clone(),
+            ..superblock(room.blocks, &areas, options)
+        };
         let directories = directories(options.features);
         let segments = first_segments(&areas, options);
         let mut checkpoint =
-            checkpoint(&superblock, &reserve, segments, directories.len() as u32, options);
-        checkpoint.flags =
-            flags(&superblock, checkpoint.total_blocks, options.large_nat, discarded);
+            checkpoint(&superblock, &areas, &reserve, segments, directories.len() as u32, options);
+        let trimmed = discarded || room.sequential.is_some();
+        checkpoint.flags = flags(&superblock, checkpoint.total_blocks, options.large_nat, trimmed);
         let superblock_block = superblock.encode(&[0; BLOCK]);
         let mut image = Self {
             superblock,
@@ -77,7 +78,7 @@ impl Image {
             blocks: Vec::new(),
             superblock_block,
         };
-        image.clear_tables();
+        image.clear_tables(room.sequential);
         image.put_directories(&directories, options);
         image.put_packs(&directories);
         Ok(image)
@@ -92,14 +93,17 @@ impl Image {
 
     /// The first copies of SIT and NAT are the current ones. The first block of the warm node log
     /// would lead the search for what was fsynced into nodes of another volume.
-    fn clear_tables(&mut self) {
+    fn clear_tables(&mut self, sequential: Option<Lba>) {
         let sb = &self.superblock;
         let range = |start: BlockAddr, blocks: u32| BlockRange::new(Lba(start.0), blocks.into());
         self.zero.push(range(sb.sit_start, sb.segment_count_sit / 2 * BLOCKS_IN_SEGMENT));
         let pairs = (0..sb.segment_count_nat).step_by(2);
         let nat = |segment: u32| sb.nat_start.plus(u64::from(segment * BLOCKS_IN_SEGMENT));
         self.zero.extend(pairs.map(|segment| range(nat(segment), BLOCKS_IN_SEGMENT)));
-        self.zero.push(range(self.main_block(WARM_NODE, 0), 1));
+        let first_record = range(self.main_block(WARM_NODE, 0), 1);
+        if sequential.is_none_or(|from| first_record.start < from) {
+            self.zero.push(first_record);
+        }
         let second = sb.cp_start.plus(BLOCKS_IN_SEGMENT.into());
         self.zero.push(range(second.plus(1), sb.cp_payload));
     }
@@ -309,8 +313,8 @@ fn superblock(blocks: u64, areas: &Areas, options: &MkfsOptions) -> Superblock {
     Superblock {
         capacity: blocks,
         nat_blocks: areas.nat / 2 * BLOCKS_IN_SEGMENT,
-        segments_per_section: options.segments_per_section,
-        sections_per_zone: options.sections_per_zone,
+        segments_per_section: areas.segments_per_section,
+        sections_per_zone: areas.sections_per_zone,
         block_count: blocks,
         section_count: areas.sections,
         segment_count: areas.segments,
@@ -396,6 +400,7 @@ fn flags(
 
 fn checkpoint(
     superblock: &Superblock,
+    areas: &Areas,
     reserve: &Reserve,
     segments: [SegNo; 6],
     directories: u32,
@@ -405,7 +410,7 @@ fn checkpoint(
     logs[HOT_DATA].offset = directories as u16;
     logs[HOT_NODE].offset = directories as u16;
     let total_blocks = 1 + superblock.cp_payload + 1 + 3 + 1;
-    let main = superblock.segment_count_main;
+    let main = areas.usable;
     Checkpoint {
         pack: 1,
         version: options.checkpoint_version,

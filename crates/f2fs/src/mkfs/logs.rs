@@ -2,14 +2,18 @@
 
 use super::MkfsOptions;
 use super::geometry::Areas;
-use crate::format::SegNo;
+use crate::format::{Features, SegNo};
 
 /// The first segments of hot, warm and cold data, then of hot, warm and cold nodes: each in a zone
-/// of its own, cold data a quarter and warm data half way through the main area.
+/// of its own, cold data a quarter and warm data half way through the main area; on a zoned device
+/// one after the other.
 pub(super) fn first_segments(areas: &Areas, options: &MkfsOptions) -> [SegNo; 6] {
-    let section = options.segments_per_section;
-    let zone = section * options.sections_per_zone;
+    let section = areas.segments_per_section;
+    let zone = section * areas.sections_per_zone;
     let zones = areas.main / zone;
+    if options.features.has(Features::BLKZONED) && !options.heap {
+        return consecutive(zone).map(SegNo);
+    }
     let segments = if options.heap {
         let last = (zones - 1) * zone + zone - section;
         let back = |n| last.saturating_sub(n * zone);
@@ -36,7 +40,8 @@ mod tests {
     use super::*;
 
     fn logs(bytes: u64, options: &MkfsOptions) -> [u32; 6] {
-        let areas = Areas::new(bytes / 4096, options).unwrap();
+        let room = super::super::room::Room::of(bytes / 4096, options).unwrap();
+        let areas = Areas::new(&room, options).unwrap();
         first_segments(&areas, options).map(|segno| segno.0)
     }
 

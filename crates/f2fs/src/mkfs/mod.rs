@@ -6,7 +6,11 @@
 //! checker then finds fault); a large NAT stays within what the checker can open; the feature
 //! project_quota gives inodes a project and makes no quota file.
 //!
-//! Left out: quota files, zoned and several devices, read-only volumes.
+//! A device that is written in zones gets a volume whose sections are its zones, if the options have
+//! the feature `blkzoned`; a volume on several devices is made on a
+//! [`dovetail_block::JoinedDevice`], of which the last may have zones.
+//!
+//! Left out: quota files, read-only volumes.
 
 mod error;
 mod existing;
@@ -16,11 +20,13 @@ mod iplfs;
 mod logs;
 mod options;
 mod reserve;
+mod room;
 mod write;
 
 pub use error::MkfsError;
 pub use existing::existing_content;
 pub use options::{COLD_EXTENSIONS, HOT_EXTENSIONS, MkfsOptions};
+pub use room::{DevicePart, device_blocks};
 
 use dovetail_block::BlockDevice;
 
@@ -52,7 +58,7 @@ pub struct MkfsReport {
 pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<MkfsReport, Error> {
     let info = device.info();
     let image = match options.variant {
-        Variant::F2fs => Image::new(info.blocks, options, info.capabilities.discard)?,
+        Variant::F2fs => Image::new(&info, options)?,
         Variant::Iplfs => Image::iplfs(&info, options)?,
     };
     Writer::new(device).write(&image)?;

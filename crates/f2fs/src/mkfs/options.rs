@@ -1,6 +1,6 @@
 //! Options of a new volume.
 
-use super::MkfsError;
+use super::{DevicePart, MkfsError};
 use crate::format::{Features, Timestamp, Variant};
 
 /// Extensions of names whose files are cold, written once and kept: the list of mkfs.f2fs 1.15.
@@ -13,8 +13,9 @@ pub const COLD_EXTENSIONS: [&str; 36] = [
 /// Extensions of names whose files are hot, written over and over: the list of mkfs.f2fs 1.15.
 pub const HOT_EXTENSIONS: [&str; 4] = ["db", "vmdk", "vdi", "qcow2"];
 
-/// Features that new volumes can have. Quota files, zones and the like would have to be made too.
-const SUPPORTED: [Features; 11] = [
+/// Features that new volumes can have. Quota files and the like would have to be made too.
+const SUPPORTED: [Features; 12] = [
+    Features::BLKZONED,
     Features::ENCRYPT,
     Features::EXTRA_ATTR,
     Features::PROJECT_QUOTA,
@@ -38,7 +39,7 @@ const NEED_EXTRA_ATTR: [Features; 5] = [
 ];
 
 /// Segments in a zone at most. Assumed: 128 GiB; the format has no limit.
-const MAX_ZONE: u64 = 65_536;
+pub(super) const MAX_ZONE: u64 = 65_536;
 
 /// Options of a new volume. [`MkfsOptions::default`] is what mkfs.f2fs does by default. The caller
 /// draws uuid and version.
@@ -59,7 +60,9 @@ pub struct MkfsOptions {
     pub uuid: [u8; 16],
     /// Features beyond the basic format.
     pub features: Features,
-    /// Segments in a section.
+    /// The devices that it is made on, put end to end; none for a single one, which needs no path.
+    pub devices: Vec<DevicePart>,
+    /// Segments in a section; on a zoned device a section is a zone, whatever this says.
     pub segments_per_section: u32,
     /// Sections in a zone.
     pub sections_per_zone: u32,
@@ -91,6 +94,7 @@ impl Default for MkfsOptions {
             label: String::new(),
             uuid: [0; 16],
             features: Features(0),
+            devices: Vec::new(),
             segments_per_section: 1,
             sections_per_zone: 1,
             overprovision_percent: None,
@@ -122,6 +126,10 @@ impl MkfsOptions {
 
     fn check_features(&self) -> Result<(), MkfsError> {
         let supported = SUPPORTED.iter().fold(Features(0), |all, one| all.with(*one));
+        let supported = match self.variant {
+            Variant::F2fs => supported,
+            Variant::Iplfs => supported.without(Features::BLKZONED),
+        };
         let others = self.features.without(supported);
         if others != Features(0) {
             return Err(MkfsError::Features(others));

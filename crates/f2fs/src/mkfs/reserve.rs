@@ -3,6 +3,7 @@
 
 use super::MkfsError;
 use super::geometry::Areas;
+use super::room::Room;
 
 /// Segments that the six logs write to.
 const LOGS: f64 = 6.0;
@@ -21,21 +22,19 @@ pub(super) struct Reserve {
 impl Reserve {
     /// The reserve of a volume of these areas, for `percent` or for the percentage that leaves the
     /// most to users.
-    pub(super) fn new(areas: &Areas, percent: Option<f64>, blocks: u64) -> Result<Self, MkfsError> {
+    pub(super) fn new(areas: &Areas, percent: Option<f64>, room: &Room) -> Result<Self, MkfsError> {
         let percent = percent.unwrap_or_else(|| best(areas));
         if !(percent > 0.0 && percent < 100.0) {
             return Err(MkfsError::Overprovision { percent: percent.to_string() });
         }
         let reserved = reserved(areas, percent) as u32;
-        let spare = areas.main.saturating_sub(6);
+        let spare = areas.usable.min(areas.main).saturating_sub(6);
         if spare < reserved {
-            return Err(MkfsError::TooSmall {
-                blocks,
-                short: "six logs and the segments for cleaning",
-            });
+            return Err(room.too_small("six logs and the segments for cleaning"));
         }
-        let overprovision = (f64::from(areas.main - reserved) * percent / 100.0) as u32 + reserved;
-        if overprovision >= areas.main {
+        let overprovision =
+            (f64::from(areas.usable - reserved) * percent / 100.0) as u32 + reserved;
+        if overprovision >= areas.usable {
             return Err(MkfsError::Overprovision { percent: percent.to_string() });
         }
         Ok(Self { reserved, overprovision })
@@ -45,7 +44,7 @@ impl Reserve {
 /// Cleaning at this overprovision needs sections for what it moves, hot and cold, and one for each
 /// log.
 fn reserved(areas: &Areas, percent: f64) -> f64 {
-    let segments_per_section = f64::from(areas.main.div_ceil(areas.sections));
+    let segments_per_section = f64::from(areas.usable.div_ceil(areas.sections));
     (2.0 * (100.0 / percent + 1.0) + LOGS) * segments_per_section
 }
 
@@ -58,7 +57,7 @@ fn best(areas: &Areas) -> f64 {
     let mut percent = first;
     while percent <= last {
         let reserved = reserved(areas, percent);
-        let left = f64::from(areas.main) - reserved;
+        let left = f64::from(areas.usable) - reserved;
         let users = left - left * percent / 100.0;
         if users > most {
             (best, most) = (percent, users);
@@ -73,6 +72,11 @@ mod tests {
     use super::*;
     use crate::mkfs::MkfsOptions;
 
+    fn of(blocks: u64, options: &MkfsOptions) -> (Areas, Room) {
+        let room = Room::of(blocks, options).unwrap();
+        (Areas::new(&room, options).unwrap(), room)
+    }
+
     #[test]
     fn reserves_are_those_of_mkfs_f2fs() {
         let default = MkfsOptions::default();
@@ -86,8 +90,8 @@ mod tests {
         ];
         for (bytes, reserved, overprovision) in known {
             let blocks = bytes / 4096_u64;
-            let areas = Areas::new(blocks, &default).unwrap();
-            let found = Reserve::new(&areas, None, blocks).unwrap();
+            let (areas, room) = of(blocks, &default);
+            let found = Reserve::new(&areas, None, &room).unwrap();
             assert_eq!(found, Reserve { reserved, overprovision }, "{bytes}");
         }
     }
@@ -95,16 +99,16 @@ mod tests {
     #[test]
     fn what_leaves_nothing_is_refused() {
         let blocks = (256 << 20) / 4096;
-        let areas = Areas::new(blocks, &MkfsOptions::default()).unwrap();
+        let (areas, room) = of(blocks, &MkfsOptions::default());
         for percent in [0.0, -1.0, 100.0, f64::NAN, f64::INFINITY] {
-            let error = Reserve::new(&areas, Some(percent), blocks).unwrap_err();
+            let error = Reserve::new(&areas, Some(percent), &room).unwrap_err();
             assert!(matches!(error, MkfsError::Overprovision { .. }), "{percent}: {error}");
         }
-        let error = Reserve::new(&areas, Some(0.1), blocks).unwrap_err();
+        let error = Reserve::new(&areas, Some(0.1), &room).unwrap_err();
         assert!(
             matches!(error, MkfsError::TooSmall { .. }),
             "cleaning at 0.1 % needs 2014 segments: {error}"
         );
-        assert!(Reserve::new(&areas, Some(20.0), blocks).is_ok());
+        assert!(Reserve::new(&areas, Some(20.0), &room).is_ok());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba,
-    SectorRange, clear_device_space,
+    SectorRange, ZoneAction, clear_device_space,
 };
 use dovetail_time::SimTime;
 
@@ -28,8 +28,14 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     /// Clears what was there, then writes tables and checkpoint, then the superblocks.
     pub(super) fn write(&mut self, image: &Image) -> Result<(), DeviceError> {
         self.now = clear_device_space(self.device, self.now)?;
+        let info = self.device.info();
+        let zones = info.capabilities.zones;
+        if zones.is_some() {
+            self.submit(Command::Zone { start: None, action: ZoneAction::Reset })?;
+        }
         if image.discarded {
-            let all = BlockRange::new(Lba(0), self.device.info().blocks);
+            let end = zones.map_or(info.blocks, |zones| zones.first.0);
+            let all = BlockRange::new(Lba(0), end);
             self.submit(Command::Discard { ranges: &[SectorRange::from(all)] })?;
         } else {
             self.zero(BlockRange::new(Lba(0), 2))?;

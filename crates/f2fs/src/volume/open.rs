@@ -29,8 +29,9 @@ impl<D: BlockDevice> Volume<D> {
         if unknown != Features(0) {
             return Err(Incompatible::Features(unknown).into());
         }
-        if blocks.count() < superblock.block_count {
-            let (found, expected) = (blocks.count(), superblock.block_count);
+        let expected = superblock.device_blocks().iter().sum();
+        if blocks.count() < expected {
+            let found = blocks.count();
             if let [_, next, ..] = &superblock.devices[..] {
                 let (devices, next) = (superblock.devices.len(), next.path.clone());
                 return Err(Incompatible::MultiDevice { devices, found, expected, next }.into());
