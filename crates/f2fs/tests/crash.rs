@@ -11,7 +11,8 @@ use crate::common::iplfs::{
     all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount,
 };
 use crate::common::mkfs;
-use dovetail_block::{MemoryDevice, RemapLimits};
+use crate::common::zoned::{states_of, zoned_volume, zones};
+use dovetail_block::{MemoryDevice, RemapLimits, ZonedDevice, Zones};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{Events, F2fs, Options};
@@ -76,6 +77,47 @@ impl Mountable for Volume {
     }
 }
 
+/// A zoned volume. After a cut each zone is written up to the last block that is left: what was lost
+/// before it, and what a reset should have taken, is harder than a real zone.
+struct Zoned {
+    zones: Zones,
+    mib: u64,
+    options: &'static str,
+    gc_urgent: bool,
+    empty: OnceLock<MemoryDevice>,
+}
+
+impl Zoned {
+    fn new(mib: u64, zones: Zones, options: &'static str) -> Self {
+        Self { zones, mib, options, gc_urgent: false, empty: OnceLock::new() }
+    }
+}
+
+impl Mountable for Zoned {
+    type Mounted = F2fs<ZonedDevice<RecordingDevice<MemoryDevice>>>;
+
+    fn format(&self) -> MemoryDevice {
+        let make = || zoned_volume(self.mib, self.zones).into_below();
+        self.empty.get_or_init(make).clone()
+    }
+
+    fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
+        let options = Options::parse(self.options).map_err(|error| error.to_string())?;
+        let options = Options { gc_urgent: self.gc_urgent, ..options };
+        let states = states_of(&device.recording().newest(), &self.zones);
+        let zoned = ZonedDevice::found(device, self.zones, states);
+        F2fs::mount(zoned, options, SimTime::ZERO).map_err(|error| error.to_string())
+    }
+
+    fn check(&self, device: &MemoryDevice) -> Vec<String> {
+        let states = states_of(device, &self.zones);
+        let zoned = ZonedDevice::found(device.clone(), self.zones, states);
+        let report = fsck::check(zoned, fsck::Options::default(), |_| {}).unwrap();
+        let errors = report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
+        errors.map(ToString::to_string).collect()
+    }
+}
+
 fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
@@ -131,6 +173,26 @@ fn out_of_place_only() {
 #[test]
 fn strict() {
     run("strict", &Volume::new(&[], "nolazytime,fsync_mode=strict"), 20, 120, 1000);
+}
+
+/// Zones with all of their blocks and with fewer, of one segment and of several.
+#[test]
+fn zoned() {
+    let variants = [
+        ("small zones", 96, zones(96, 2, 2, 8), 40, 2500),
+        ("large zones", 256, zones(256, 8, 8, 4), 60, 4000),
+        ("capacity", 256, zones(256, 8, 5, 4), 40, 2500),
+    ];
+    for (name, mib, zones, seeds, least) in variants {
+        let volume = Zoned::new(mib, zones, "nolazytime");
+        run_variant("zoned", name, &volume, seeds, 120, least);
+    }
+}
+
+#[test]
+fn zoned_and_cleaned() {
+    let volume = Zoned { gc_urgent: true, ..Zoned::new(96, zones(96, 2, 2, 8), "nolazytime") };
+    run("zoned_and_cleaned", &volume, 20, 400, 4000);
 }
 
 /// The events of a mount whose sections are cleaned between the writes.

@@ -29,5 +29,6 @@ mod remap;
 mod tools;
 mod truth;
 mod wide_registers;
+mod zoned;
 mod zoned_images;
 mod zoned_mkfs;

@@ -8,7 +8,8 @@ use crate::common::iplfs::{
     all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount,
 };
 use crate::common::strict_fsck;
-use dovetail_block::{AREA_BLOCKS, BlockDevice, MemoryDevice};
+use crate::common::zoned::{InMemory, zoned_volume, zones};
+use dovetail_block::{AREA_BLOCKS, Scheduler, Zones};
 use dovetail_f2fs::fsck::check;
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
@@ -44,19 +45,25 @@ fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
     subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
 }
 
-fn assert_clean(device: &MemoryDevice, place: &str) {
+fn assert_clean(device: &(impl Scheduler + InMemory + Clone), place: &str) {
     if device.info().capabilities.thin.is_some() {
-        assert_eq!(leaks_after_mount(device), [""; 0], "{place}");
+        assert_eq!(leaks_after_mount(device.memory()), [""; 0], "{place}");
         return;
     }
-    assert_eq!(strict_fsck(device), "", "{place}");
+    let complaints = strict_fsck(device.memory());
+    // of an image fsck.f2fs knows no zones, and no capacity below their size
+    let is_short =
+        device.info().capabilities.zones.is_some_and(|zones| zones.capacity < zones.blocks);
+    let is_count = |line: &str| line.contains("free segment_count") || line.contains("exit status");
+    let is_known = is_short && complaints.lines().all(is_count);
+    assert!(complaints.is_empty() || is_known, "{place}: {complaints}");
     let report = check(device.clone(), dovetail_f2fs::fsck::Options::default(), |_| {}).unwrap();
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
     assert!(report.is_clean(), "{place}: {findings:#?}");
 }
 
 /// An inode without room for attributes has those of one node.
-fn limits(device: &MemoryDevice, options: &Options) -> Limits {
+fn limits(device: &impl Scheduler, options: &Options) -> Limits {
     if device.info().capabilities.thin.is_some() {
         return iplfs_limits(options);
     }
@@ -69,7 +76,12 @@ fn compare(name: &str, mkfs_options: &[&str], options: &Options, count: u64) {
     compare_on(name, &common::mkfs(256 << 20, mkfs_options), options, count);
 }
 
-fn compare_on(name: &str, empty: &MemoryDevice, options: &Options, count: u64) {
+fn compare_on<D: Scheduler + InMemory + Clone>(
+    name: &str,
+    empty: &D,
+    options: &Options,
+    count: u64,
+) {
     for seed in seeds(count) {
         let place = format!("{name}, DOVETAIL_SEED={seed}");
         let mounted = F2fs::mount(empty.clone(), options.clone(), SimTime::ZERO).unwrap();
@@ -144,6 +156,30 @@ fn with_little_memory() {
     let little =
         Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     compare("little memory", &[], &little, 6);
+}
+
+/// Sections are zones: a write that is not at the pointer of its zone is refused by the device.
+#[test]
+fn on_a_zoned_volume() {
+    let default = Options::default();
+    for (size, capacity, conventional) in [(2, 2, 16), (8, 8, 4), (8, 7, 4), (16, 9, 3)] {
+        let empty = zoned_volume(512, zones(512, size, capacity, conventional));
+        compare_on(&format!("zones of {capacity}/{size} MiB"), &empty, &default, 3);
+    }
+    let zones = Zones { max_open: 4, max_active: 6, ..zones(512, 8, 8, 3) };
+    compare_on(
+        "four open zones",
+        &zoned_volume(512, zones),
+        &Options::parse("active_logs=4").unwrap(),
+        2,
+    );
+    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..default };
+    compare_on(
+        "zones, little memory",
+        &zoned_volume(512, Zones { max_open: 0, max_active: 0, ..zones }),
+        &little,
+        3,
+    );
 }
 
 /// The same on IPLFS, with logs at the start of their areas and near their ends.

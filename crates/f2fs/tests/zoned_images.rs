@@ -4,19 +4,15 @@
 
 use dovetail_block::{JoinedDevice, MemoryDevice, Scheduler, ZoneReport, ZonedDevice};
 use dovetail_f2fs::fsck::{Finding, Options, Severity, check};
-use dovetail_f2fs::{Error, Incompatible, Volume};
+use dovetail_f2fs::{Error, F2fs, Incompatible, Options as MountOptions, Volume};
+use dovetail_time::SimTime;
 use dovetail_vfs::kit::VolumeTree;
+use dovetail_vfs::{Caller, FileSystem, NewNode};
 use serde_json::{Map, Value};
 
 use crate::common::manifest::describe;
-use crate::common::{images, kernel_image, manifest_lines};
-
-/// An image with the zones of its report.
-pub(crate) fn zoned_image(image: &str, report: &str) -> ZonedDevice<MemoryDevice> {
-    let text = std::fs::read_to_string(images().join(format!("{report}.zones.txt"))).unwrap();
-    let ZoneReport { zones, states } = ZoneReport::parse(&text).unwrap();
-    ZonedDevice::found(kernel_image(image), zones, states)
-}
+use crate::common::zoned::{shown, zone_report, zoned_image};
+use crate::common::{kernel_image, manifest_lines};
 
 /// The two devices of zoned-multi.
 fn multi() -> JoinedDevice<Box<dyn Scheduler>> {
@@ -133,4 +129,53 @@ fn without_its_zones_a_zoned_volume_is_checked_but_for_free_segments() {
     let report = findings(kernel_image("zoned-cap-crash"));
     let worst = report.iter().map(Finding::severity).max();
     assert_eq!((report.len(), worst), (2, Some(Severity::Note)), "{report:?}");
+}
+
+/// After the recovery every path is what the kernel showed after its own, and every zone is in the
+/// state in which the kernel left it: logs in new zones with as many blocks, the zones that they left
+/// finished, dead ones reset.
+#[test]
+fn a_cut_zoned_volume_is_recovered_as_by_the_kernel() {
+    let device = zoned_image("zoned-cap-crash", "zoned-cap-crash");
+    let fs = F2fs::mount(device, MountOptions::default(), SimTime::ZERO).unwrap();
+    let mut device = fs.into_device();
+    let ZoneReport { zones, states } = zone_report("zoned-cap-crash.after-mount");
+    let mut expected = ZonedDevice::found(MemoryDevice::new(zones.end().0), zones, states);
+    assert_eq!(shown(&mut device), shown(&mut expected));
+    let mut volume = Volume::open(device).unwrap();
+    // the directory that got the names back has the time of the recovery
+    assert_eq!(compare(&mut volume, "zoned-cap-crash"), (303, vec!["many".to_string()]));
+    let lines = manifest_lines("zoned-cap-crash");
+    let line = lines.iter().find(|line| line["path"] == "many").unwrap();
+    let many = volume.resolve_link(b"many").unwrap();
+    let (mut found, mut expected) = (describe(&mut volume, "./many", &many), usual(line));
+    [&mut found, &mut expected].map(|line| line.as_object_mut().unwrap().remove("mtime_ns"));
+    assert_eq!(found, expected);
+    assert_eq!(findings(volume.into_device()), []);
+}
+
+/// Mounted, changed, unmounted and mounted again: the zones are written in order throughout, or the
+/// device would refuse.
+#[test]
+fn zoned_volumes_of_a_kernel_are_written_to() {
+    let two: Box<dyn Scheduler> = Box::new(multi());
+    let one: Box<dyn Scheduler> = Box::new(zoned_image("zoned-clean", "zoned-clean"));
+    let cut: Box<dyn Scheduler> = Box::new(zoned_image("zoned-cap-crash", "zoned-cap-crash"));
+    for device in [two, one, cut] {
+        let mut fs = F2fs::mount(device, MountOptions::default(), SimTime::ZERO).unwrap();
+        let root = fs.root();
+        let (caller, node) = (Caller::default(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+        let file = fs.create(&caller, root, b"new", &node).unwrap().ino;
+        for n in 0..8 {
+            fs.write(&caller, file, n << 19, &vec![n as u8; 1 << 20]).unwrap();
+            fs.fsync(file, false).unwrap();
+        }
+        let device = fs.unmount().unwrap();
+        let mut again = F2fs::mount(device, MountOptions::default(), SimTime::ZERO).unwrap();
+        let found = again.lookup(root, b"new").unwrap();
+        let mut bytes = vec![0; 1 << 19];
+        assert_eq!(again.read(found.ino, 7 << 19, &mut bytes).unwrap(), 1 << 19);
+        assert_eq!(bytes, vec![7; 1 << 19]);
+        assert_eq!(findings(again.unmount().unwrap()), []);
+    }
 }

@@ -80,8 +80,3 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(None)
     }
 }
-
-/// A zone that can be reset.
-pub(super) fn can_be_reset(zone: &Zone) -> bool {
-    !matches!(zone.state, None | Some(ZoneState::ReadOnly | ZoneState::Offline))
-}

@@ -9,11 +9,12 @@ use super::F2fs;
 use super::checkpoint::CheckpointReason;
 use super::data::WritebackReason;
 use super::options::BackgroundGc;
-use super::policy::{DISCARD_BUSY_MS, Pace};
+use super::policy::{DISCARD_BUSY_MS, Pace, ZONED_NOTHING_MS, ZONED_SLEEP_MS};
 use crate::error::Error;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
-const IDLE: SimSpan = SimSpan::from_ms(5_000);
+const IDLE_MS: u64 = 5_000;
+const IDLE: SimSpan = SimSpan::from_ms(IDLE_MS);
 /// Shortest sleep of cleaning, and the step by which it grows (Linux 6.1: `gc_min_sleep_time`).
 const GC_SLEEP_MS: u64 = 30_000;
 /// Longest sleep while there are victims (`gc_max_sleep_time`).
@@ -35,6 +36,8 @@ pub(super) struct Background {
     pub(super) last_request: SimTime,
     gc_sleep_ms: u64,
     next_gc: SimTime,
+    /// The section that is cleaned in windows, and the segments of it that are done.
+    pub(super) window: Option<(u32, u32)>,
     next_discard: SimTime,
     next_write_back: SimTime,
 }
@@ -51,6 +54,7 @@ impl Background {
             last_request: now,
             gc_sleep_ms: GC_SLEEP_MS,
             next_gc: after(now, if urgent { GC_URGENT_MS } else { GC_SLEEP_MS }),
+            window: None,
             next_discard: after(now, DISCARD_BUSY_MS),
             next_write_back: after(now, WRITE_BACK_MS),
         }
@@ -170,7 +174,25 @@ impl<D: Scheduler> F2fs<D> {
         self.io.now().since(self.background.last_request) >= IDLE
     }
 
+    /// Of a zoned volume: a window at a time, while sections are few and the volume is idle.
+    fn zoned_cleaning(&mut self) -> Result<(), Error> {
+        let sleep = match self.space.cleaning_window() {
+            None => ZONED_NOTHING_MS,
+            Some(_) if !self.is_idle() => {
+                self.background.next_gc = after(self.background.last_request, IDLE_MS);
+                return Ok(());
+            }
+            Some(window) if self.clean_window(window)? => ZONED_SLEEP_MS,
+            Some(_) => ZONED_NOTHING_MS,
+        };
+        self.background.next_gc = after(self.io.now(), sleep);
+        Ok(())
+    }
+
     fn background_cleaning(&mut self) -> Result<(), Error> {
+        if self.superblock.is_zoned() && !self.options.gc_urgent {
+            return self.zoned_cleaning();
+        }
         let may = self.is_idle() || self.options.gc_urgent;
         let found = may && self.clean_in_background()?;
         let sleep = if self.options.gc_urgent {

@@ -10,6 +10,7 @@ use super::checkpoint::CheckpointReason;
 use super::io::WriteClass;
 use super::node::Marks;
 use super::pointers::Pointer;
+use super::policy::CleaningWindow;
 use super::space::ValidBlocks;
 use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{BlockAddr, Footer, Inode, Nid, SegNo, Summary};
@@ -58,6 +59,28 @@ impl<D: Scheduler> F2fs<D> {
         let Some(section) = self.space.cost_benefit_victim() else { return Ok(false) };
         self.clean_section(section)?;
         self.events.background_cleanings += 1;
+        Ok(true)
+    }
+
+    /// Cleans the next segments of a section of a zoned volume; `false` if no section is worth it.
+    pub(super) fn clean_window(&mut self, window: CleaningWindow) -> Result<bool, Error> {
+        let going_on = self.background.window.take();
+        let going_on = going_on.filter(|&(section, _)| self.space.can_be_cleaned(section));
+        let chosen = match going_on {
+            None if window.greedy => self.space.greedy_victim(&BTreeSet::new()).map(|s| (s, 0)),
+            None => self.space.cost_benefit_victim().map(|section| (section, 0)),
+            some => some,
+        };
+        let Some((section, done)) = chosen else { return Ok(false) };
+        let segments = self.space.begin_cleaning(section);
+        let all = segments.len() as u32;
+        let part = segments.into_iter().skip(done as usize).take(window.segments as usize);
+        let cleaned = part.into_iter().try_for_each(|segno| self.clean_segment(segno));
+        self.space.end_cleaning();
+        cleaned?;
+        let done = done + window.segments;
+        self.background.window = (done < all).then_some((section, done));
+        self.events.background_cleanings += u64::from(done >= all);
         Ok(true)
     }
 

@@ -171,7 +171,10 @@ impl<D: Scheduler> F2fs<D> {
         if self.is_dirty() || !clean {
             self.write_checkpoint(CheckpointReason::Unmount)?;
         }
-        self.discard_some(usize::MAX, 1)?;
+        let discarded = self.discard_some(usize::MAX, 1)?;
+        if discarded && self.superblock.is_zoned() {
+            self.write_checkpoint(CheckpointReason::Trimmed)?;
+        }
         self.io.flush()?;
         Ok(self.io.into_device())
     }

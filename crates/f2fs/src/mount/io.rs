@@ -8,6 +8,7 @@ use std::sync::Arc;
 use dovetail_block::{
     Answer, BatchId, BlockBytes, BlockRange, Command, Content, Data, DeviceError, Devirtualize,
     Gatherer, Hints, Inode, Lba, LockId, RemapPair, RemapWhen, Scheduler, SchedulingHint, StreamId,
+    ZoneAction,
 };
 use dovetail_time::SimTime;
 
@@ -370,6 +371,12 @@ impl<D: Scheduler> Io<D> {
             let lba = self.device_addresses.lba(address);
             self.device_mut().hint(SchedulingHint::Dead(lba));
         }
+    }
+
+    /// Changes the state of the zone that starts there; what was gathered goes first.
+    pub(crate) fn zone(&mut self, start: Lba, action: ZoneAction) -> Result<(), DeviceError> {
+        self.gatherer.kick()?;
+        self.gatherer.perform(Command::Zone { start: Some(start), action }).map(drop)
     }
 
     /// Gives blocks back to the device; nothing happens on one without discard.

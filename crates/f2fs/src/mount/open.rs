@@ -26,6 +26,7 @@ use crate::volume::Volume;
 /// Features whose structures are kept right by every change.
 const WRITABLE: Features = Features(
     Features::ENCRYPT.0
+        | Features::BLKZONED.0
         | Features::EXTRA_ATTR.0
         | Features::PROJECT_QUOTA.0
         | Features::INODE_CHECKSUM.0
@@ -62,6 +63,7 @@ impl<D: Scheduler> F2fs<D> {
             let listed = fs.read_orphans()?;
             fs.state.begin_recovery();
             fs.recover(&listed)?;
+            fs.repair_zones()?;
             fs.state.end_recovery();
             fs.recover_device_addresses()?;
         }
@@ -123,6 +125,17 @@ impl<D: Scheduler> F2fs<D> {
             superblock,
             options,
         })
+    }
+
+    /// Lets logs of a zoned volume go on where their zones can be written, and ends the zones that
+    /// they leave. Where there was something to recover they have moved already, with a checkpoint.
+    fn repair_zones(&mut self) -> Result<(), Error> {
+        let was_cut = !self.committed.checkpoint().flags.has(CheckpointFlags::UMOUNT);
+        if self.space.move_from_pointers(&mut self.io, was_cut && self.events.checkpoints == 0)? {
+            // records in another segment than where the checkpoint left the log are not found
+            self.since.break_chain();
+        }
+        self.space.repair_zones(&mut self.io)
     }
 
     fn read_orphans(&mut self) -> Result<Vec<Nid>, Error> {

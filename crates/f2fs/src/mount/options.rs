@@ -69,6 +69,8 @@ pub enum BackgroundGc {
 pub struct Options {
     /// `mode=adaptive|lfs|rm-ipu|rm-ipu-adaptive`
     pub mode: Mode,
+    /// The mode was asked for: a zoned volume has its own unless another is.
+    pub mode_given: bool,
     /// `remap=eager|fsync`
     pub remap: RemapOrder,
     /// `active_logs=2|4|6`
@@ -128,6 +130,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             mode: Mode::Adaptive,
+            mode_given: false,
             remap: RemapOrder::Eager,
             logs: Logs::Six,
             alloc: None,
@@ -178,10 +181,10 @@ const VALUED: [Valued<Options>; 7] = [
         "mode",
         "adaptive or lfs or rm-ipu or rm-ipu-adaptive",
         &[
-            ("adaptive", |options| options.mode = Mode::Adaptive),
-            ("lfs", |options| options.mode = Mode::Lfs),
-            ("rm-ipu", |options| options.mode = Mode::RmIpu),
-            ("rm-ipu-adaptive", |options| options.mode = Mode::RmIpuAdaptive),
+            ("adaptive", |options| options.ask_for(Mode::Adaptive)),
+            ("lfs", |options| options.ask_for(Mode::Lfs)),
+            ("rm-ipu", |options| options.ask_for(Mode::RmIpu)),
+            ("rm-ipu-adaptive", |options| options.ask_for(Mode::RmIpuAdaptive)),
         ],
     ),
     words(
@@ -300,6 +303,34 @@ impl Options {
             _ if !self.discard && !self.read_only => {
                 refused("nodiscard", "only discards make room on its drive")
             }
+            Mode::Adaptive | Mode::Lfs => Ok(()),
+        }
+    }
+
+    fn ask_for(&mut self, mode: Mode) {
+        (self.mode, self.mode_given) = (mode, true);
+    }
+
+    /// Refuses what a zoned volume cannot do, as Linux does.
+    ///
+    /// # Errors
+    /// [`Incompatible::ZonedOption`].
+    pub(super) fn check_zoned(&self) -> Result<(), Incompatible> {
+        let refused = |option, reason| Err(Incompatible::ZonedOption { option, reason });
+        match self.mode {
+            Mode::Adaptive if self.mode_given => refused(
+                "mode=adaptive",
+                "a zone is only appended to; leave the mode out, or say mode=lfs",
+            ),
+            Mode::RmIpu | Mode::RmIpuAdaptive => refused(
+                "mode=rm-ipu",
+                "nothing is written where it was; leave the mode out, or say mode=lfs",
+            ),
+            _ if !self.discard => refused("nodiscard", "zones must be reset to be written again"),
+            _ if self.background_gc == BackgroundGc::Off => {
+                refused("background_gc=off", "only cleaning makes free zones; sync is allowed")
+            }
+            _ if self.gc_remap => refused("gc_remap", "a zone takes no block that another held"),
             Mode::Adaptive | Mode::Lfs => Ok(()),
         }
     }

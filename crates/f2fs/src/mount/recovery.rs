@@ -461,6 +461,9 @@ impl<D: Scheduler> F2fs<D> {
         if !self.space.shows_lost_blocks() {
             return Ok(false);
         }
+        if let Some(is_lost) = self.space.is_beyond_pointer(address) {
+            return Ok(is_lost);
+        }
         let mut content = [Content::Empty];
         self.io.read_into(address, &mut content)?;
         Ok(content[0] == Content::Empty)

@@ -7,6 +7,7 @@ pub mod lab;
 pub mod manifest;
 pub mod mutation;
 pub mod uml;
+pub mod zoned;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -42,6 +42,17 @@ pub enum Logs {
     Six,
 }
 
+impl Logs {
+    /// Their number.
+    pub(crate) const fn count(self) -> u32 {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+            Self::Six => 6,
+        }
+    }
+}
+
 /// The facts of the choice of a data log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DataFacts {

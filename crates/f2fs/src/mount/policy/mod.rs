@@ -8,6 +8,7 @@ mod log;
 mod space;
 mod victim;
 mod write_mode;
+mod zoned_cleaning;
 
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
 pub(crate) use iplfs::{
@@ -22,3 +23,6 @@ pub(crate) use log::{DataFacts, Log, data_log, matches_extension, node_log};
 pub(crate) use space::{SpaceFacts, enough_free, need_ssr};
 pub(crate) use victim::{Age, cost_benefit};
 pub(crate) use write_mode::{RunFacts, Updates, WriteMode, adaptive_mode, is_large, write_mode};
+pub(crate) use zoned_cleaning::{
+    CleaningWindow, ZONED_NOTHING_MS, ZONED_SLEEP_MS, cleaning_window, is_nearly_full,
+};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_block::Scheduler;
 
 use super::super::io::Io;
-use super::super::policy::{IPLFS_PACE, Log, Pace, SpaceFacts, segmented_pace};
+use super::super::policy::{CleaningWindow, IPLFS_PACE, Log, Pace, SpaceFacts, segmented_pace};
 use super::iplfs::LogSpace;
 use super::{CleaningState, Demand, Draft, Pack, Space, Taken, ValidBlocks};
 use crate::error::{Corrupt, Damage, Error};
@@ -266,6 +266,22 @@ impl Space {
         }
     }
 
+    /// The next step of cleaning in the background, of a zoned volume; `None` if nothing is due.
+    pub(in super::super) fn cleaning_window(&self) -> Option<CleaningWindow> {
+        match self {
+            Self::Segmented(space) => space.cleaning_window(),
+            Self::Iplfs(_) => None,
+        }
+    }
+
+    /// The section holds something that can be moved.
+    pub(in super::super) fn can_be_cleaned(&self, section: u32) -> bool {
+        match self {
+            Self::Segmented(space) => space.is_candidate(section),
+            Self::Iplfs(_) => false,
+        }
+    }
+
     /// Cleaning of a section begins: nothing is written there. Returns its segments.
     pub(in super::super) fn begin_cleaning(&mut self, section: u32) -> Vec<SegNo> {
         match self {
@@ -360,12 +376,20 @@ impl Space {
         }
     }
 
-    /// The device tells a block that was lost from one that holds zeros: it discarded all that the
-    /// logs have not reached.
+    /// The device tells a block that was lost from one that holds zeros: it lies beyond the write
+    /// pointer of its zone, or it discarded all that the logs have not reached.
     pub(in super::super) fn shows_lost_blocks(&self) -> bool {
         match self {
-            Self::Segmented(_) => false,
+            Self::Segmented(space) => space.is_zoned(),
             Self::Iplfs(_) => true,
+        }
+    }
+
+    /// The block lies beyond the write pointer of its zone; `None` if it lies in no zone.
+    pub(in super::super) fn is_beyond_pointer(&self, address: BlockAddr) -> Option<bool> {
+        match self {
+            Self::Segmented(space) => Some(space.is_beyond_pointer(address)),
+            Self::Iplfs(_) => None,
         }
     }
 
@@ -408,6 +432,36 @@ impl Space {
         match self {
             Self::Segmented(space) => space.summary_of(io, address),
             Self::Iplfs(_) => Err(Damage::NotValid(address).into()),
+        }
+    }
+
+    /// Moves logs away from zones that they cannot go on in, after a power cut from all that they
+    /// have written to; `true` if any moved. There are none but on zoned volumes.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], [`Error::Io`].
+    pub(in super::super) fn move_from_pointers<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        after_cut: bool,
+    ) -> Result<bool, Error> {
+        match self {
+            Self::Segmented(space) => space.move_from_pointers(io, after_cut),
+            Self::Iplfs(_) => Ok(false),
+        }
+    }
+
+    /// Finishes or resets zones in which no log goes on.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(in super::super) fn repair_zones<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Segmented(space) => space.repair_zones(io),
+            Self::Iplfs(_) => Ok(()),
         }
     }
 

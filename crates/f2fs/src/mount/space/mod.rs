@@ -4,7 +4,7 @@
 //! freed, facts for the policies, the part of a checkpoint pack that says where the logs stand. How
 //! the addresses come about is an arm of the enum: [`SegmentSpace`] has segments that are cleaned,
 //! [`LogSpace`] six logs that are only appended to (IPLFS). The enum is matched on in this module
-//! and nowhere else. A volume on a zoned device would be a third arm.
+//! and nowhere else. A zoned volume is one with segments, whose sections are the device's zones.
 //!
 //! Invariant: no block that the last checkpoint refers to, or that the record of an fsync since may
 //! lead to, is taken before the next checkpoint is complete.
@@ -22,6 +22,7 @@ use super::io::Io;
 use super::options::{BackgroundGc, Mode, Options};
 use crate::error::{Damage, Error, Incompatible};
 use crate::format::{Superblock, Variant};
+use crate::section_zones::SectionZones;
 pub(super) use exchange::{CleaningState, Demand, Draft, Found, Pack, Taken, ValidBlocks};
 use iplfs::LogSpace;
 use segmented::SegmentSpace;
@@ -47,7 +48,7 @@ impl Space {
         options: &mut Options,
     ) -> Result<(), Error> {
         match superblock.variant {
-            Variant::F2fs => Ok(()),
+            Variant::F2fs => check_zones(device, superblock, options),
             Variant::Iplfs => {
                 options.check_iplfs()?;
                 options.mode = Mode::Lfs;
@@ -75,6 +76,28 @@ impl Space {
             }
         })
     }
+}
+
+/// A zoned volume needs its zones, and only appends.
+fn check_zones(
+    device: &DeviceInfo,
+    superblock: &Superblock,
+    options: &mut Options,
+) -> Result<(), Error> {
+    if options.read_only {
+        return Ok(());
+    }
+    let Some(zones) = SectionZones::of(superblock, device.capabilities.zones)? else {
+        return Ok(());
+    };
+    options.check_zoned()?;
+    options.mode = Mode::Lfs;
+    let (logs, limit) = (options.logs.count(), zones.max_open());
+    if limit > 0 && limit < logs {
+        let fits = if limit >= 4 { 4 } else { 2 };
+        return Err(Incompatible::TooFewOpenZones { logs, limit, fits }.into());
+    }
+    Ok(())
 }
 
 /// A log that is never written again needs a thin device with space for what the volume holds.

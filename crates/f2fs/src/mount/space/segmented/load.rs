@@ -11,13 +11,14 @@ use super::super::Found;
 use super::logs::CurrentSegment;
 use super::remap_staging::RemapStaging;
 use super::segments::Segments;
-use super::{DiscardQueue, Recovery, SegmentSpace, Victims};
+use super::{DiscardQueue, Recovery, SegmentSpace, Victims, ZoneMap};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BLOCKS_IN_SEGMENT, Checkpoint, CheckpointFlags, Footer, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry,
     Summary, Superblock, compact_block_count, parse_compact, sit_block_address, sit_entry,
     summaries, written_kib,
 };
+use crate::section_zones::SectionZones;
 use crate::volume::open::pack_start;
 
 /// The owners of a segment's blocks.
@@ -40,12 +41,20 @@ impl SegmentSpace {
             Corrupt::check_range(Place::Sit(segno.0), "segno in the journal", segno.0, (0, last))?;
             entries[segno.0 as usize] = entry.clone();
         }
-        let mut segments = Segments::load(superblock, &entries)?;
+        let device = io.device().info().capabilities.zones;
+        let zones = match SectionZones::of(superblock, device) {
+            Err(_) if options.read_only => None,
+            zones => zones?,
+        };
+        let usable = zones.map_or(superblock.segments_per_section, |zones| zones.usable_segments());
+        let mut segments = Segments::load(superblock, &entries, usable)?;
+        let sections = segments.sections();
+        let zones = zones.map(|zones| ZoneMap::read(io, zones, sections)).transpose()?;
         let (logs, written_kib) = read_logs(io, superblock, checkpoint, &segments)?;
         logs.iter().for_each(|log| segments.take(log.segno));
         let small = options.is_small(superblock.segment_count_main);
         let by_size = if small { AllocMode::Reuse } else { AllocMode::Default };
-        Ok(Self {
+        let mut space = Self {
             segments,
             logs,
             sit_journal: found.sit_journal.keys().copied().collect(),
@@ -53,13 +62,17 @@ impl SegmentSpace {
             staging: RemapStaging::new(superblock.segments_per_section),
             discards: DiscardQueue::default(),
             recovery: Recovery::default(),
+            zones,
             ssa_start: superblock.ssa_start,
             sections_per_zone: superblock.sections_per_zone,
             reserved_segments: checkpoint.reserved_segments,
             lfs: options.mode == Mode::Lfs,
             alloc: options.alloc.unwrap_or(by_size),
             written_kib,
-        })
+        };
+        space.set_worn_aside();
+        space.note_dead_zones();
+        Ok(space)
     }
 
     /// The checks of the tables against each other that the kernel makes as well.

@@ -44,7 +44,8 @@ impl SegmentSpace {
 
     /// The log goes on in another segment before its next block.
     pub(crate) fn is_segment_full(&self, log: Log) -> bool {
-        self.logs[log.index()].next >= BLOCKS_IN_SEGMENT
+        let current = &self.logs[log.index()];
+        current.next >= self.usable_blocks(current.segno)
     }
 
     pub(super) fn summary_address(&self, segno: SegNo) -> BlockAddr {
@@ -68,6 +69,7 @@ impl SegmentSpace {
         } else if let Some(victim) = self.hole_segment(log, demand) {
             self.fill_holes_of(io, log, victim)?;
         } else if let Some(next) = self.free_segment(log) {
+            self.prepare_zone(io, next)?;
             self.append_in(log, next);
         } else if let Some(victim) = self.any_hole_segment(log, demand) {
             self.fill_holes_of(io, log, victim)?;
@@ -83,6 +85,7 @@ impl SegmentSpace {
         let old = self.logs[log.index()].segno;
         let next = self.free_segment(log).ok_or(Error::NoSpace)?;
         self.write_summary(io, log)?;
+        self.prepare_zone(io, next)?;
         self.append_in(log, next);
         self.segments.close(old);
         Ok(())
@@ -128,7 +131,8 @@ impl SegmentSpace {
         let next = SegNo(current.segno.0 + 1);
         let same = next.0 < self.segments.len()
             && self.segments.section_of(next) == self.segments.section_of(current.segno);
-        (!current.in_holes && same && !self.segments.get(next).in_use).then_some(next)
+        let is_free = || !self.segments.get(next).in_use && self.usable_blocks(next) > 0;
+        (!current.in_holes && same && is_free()).then_some(next)
     }
 
     /// A segment whose holes the log should fill; `None` while free segments are plenty. The log of
@@ -160,9 +164,12 @@ impl SegmentSpace {
     /// another log writes is avoided once.
     pub(super) fn free_segment(&self, log: Log) -> Option<SegNo> {
         let sections = self.segments.sections();
+        let own = self.segments.section_of(self.logs[log.index()].segno);
+        if let Some(zones) = &self.zones {
+            return self.free_zone(own.max(zones.layout().first_sequential()));
+        }
         let from_start = log.is_node() || log == Log::HotData || self.alloc == AllocMode::Reuse;
-        let start =
-            if from_start { 0 } else { self.segments.section_of(self.logs[log.index()].segno) };
+        let start = if from_start { 0 } else { own };
         let free = |from: u32| {
             let order = (from..sections).chain(0..from);
             order.into_iter().find(|&section| self.segments.is_section_free(section))
@@ -175,6 +182,14 @@ impl SegmentSpace {
         } else {
             first
         };
+        self.segments.segments_of(section).next()
+    }
+
+    /// The first free section from this one on, or from the volume's start: conventional zones come
+    /// last (Linux 6.12, by experiment; `blkzone_alloc_policy` 0).
+    fn free_zone(&self, from: u32) -> Option<SegNo> {
+        let mut order = (from..self.segments.sections()).chain(0..from);
+        let section = order.find(|&section| self.segments.is_section_free(section))?;
         self.segments.segments_of(section).next()
     }
 

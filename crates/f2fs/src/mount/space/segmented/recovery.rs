@@ -21,6 +21,13 @@ pub(super) struct Recovery {
     summaries: BTreeMap<SegNo, BTreeMap<u32, Summary>>,
 }
 
+impl Recovery {
+    /// The segments that a recovery needs as they are.
+    pub(super) fn guarded(&self) -> impl Iterator<Item = SegNo> {
+        self.guarded.iter().copied()
+    }
+}
+
 impl SegmentSpace {
     /// Keeps the segments of `claimed` from being written: all logs move to others.
     pub(crate) fn guard_claimed<D: Scheduler>(
@@ -31,7 +38,14 @@ impl SegmentSpace {
         self.recovery.guarded =
             claimed.iter().map(|&address| self.segments.position(address).0).collect();
         self.recovery.guarded.iter().for_each(|&segno| self.segments.take(segno));
-        Log::ALL.into_iter().try_for_each(|log| self.move_log(io, log))
+        let is_claimed = |log: Log| {
+            let section = self.segments.section_of(self.logs[log.index()].segno);
+            self.recovery.guarded().any(|segno| self.segments.section_of(segno) == section)
+        };
+        let stays = |log| self.is_fresh(log) && !is_claimed(log);
+        let moving = Log::ALL.into_iter().filter(|&log| !stays(log)).collect::<Vec<_>>();
+        moving.into_iter().try_for_each(|log| self.move_log(io, log))?;
+        self.repair_zones(io)
     }
 
     /// The block holds something by now.

@@ -144,6 +144,8 @@ pub(crate) struct Segments {
     hole_keys: Vec<u16>,
     main_start: u32,
     per_section: u32,
+    /// Segments of a section that can be written.
+    usable_per_section: u32,
     section_valid: Vec<u32>,
     section_in_use: Vec<u32>,
     free_segments: u32,
@@ -155,20 +157,26 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Builds the table from the SIT's entries, in order, one for each segment of the main area.
+    /// Builds the table from the SIT's entries, in order, one for each segment of the main area, of which so
+    /// many of each section can be written.
     ///
     /// # Errors
     /// An entry that contradicts itself.
-    pub(crate) fn load(superblock: &Superblock, entries: &[SitEntry]) -> Result<Self, Corrupt> {
+    pub(crate) fn load(
+        superblock: &Superblock,
+        entries: &[SitEntry],
+        usable_per_section: u32,
+    ) -> Result<Self, Corrupt> {
         let sections = entries.len() / superblock.segments_per_section as usize;
         let mut table = Self {
             all: Vec::with_capacity(entries.len()),
             hole_keys: vec![u16::MAX; entries.len()],
             main_start: superblock.main_start.low(),
             per_section: superblock.segments_per_section,
+            usable_per_section,
             section_valid: vec![0; sections],
             section_in_use: vec![0; sections],
-            free_segments: entries.len() as u32,
+            free_segments: sections as u32 * usable_per_section,
             free_sections: sections as u32,
             dirty: Vec::new(),
             prefree: BTreeSet::new(),
@@ -237,6 +245,11 @@ impl Segments {
         self.section_in_use[section as usize] == 0
     }
 
+    /// Neither the volume nor its last checkpoint has a block in the section.
+    pub(crate) fn is_section_empty(&self, section: u32) -> bool {
+        self.segments_of(section).all(|segno| self.get(segno).checkpointed == 0)
+    }
+
     /// Sections that may be written now.
     pub(crate) fn free_sections(&self) -> u32 {
         self.free_sections
@@ -294,7 +307,7 @@ impl Segments {
         }
         segment.in_use = true;
         self.hole_keys[segno.0 as usize] = hole_key(segment);
-        self.free_segments -= 1;
+        self.free_segments -= u32::from(segno.0 % self.per_section < self.usable_per_section);
         let section = &mut self.section_in_use[(segno.0 / self.per_section) as usize];
         self.free_sections -= u32::from(*section == 0);
         *section += 1;
@@ -308,7 +321,7 @@ impl Segments {
         }
         segment.in_use = false;
         self.hole_keys[segno.0 as usize] = hole_key(segment);
-        self.free_segments += 1;
+        self.free_segments += u32::from(segno.0 % self.per_section < self.usable_per_section);
         let section = &mut self.section_in_use[(segno.0 / self.per_section) as usize];
         *section -= 1;
         self.free_sections += u32::from(*section == 0);
@@ -492,6 +505,7 @@ mod tests {
             hole_keys: vec![u16::MAX],
             main_start: 0,
             per_section: 1,
+            usable_per_section: 1,
             section_valid: vec![0],
             section_in_use: vec![0],
             free_segments: 1,

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use dovetail_block::Scheduler;
 
 use super::super::super::io::Io;
-use super::super::super::policy::{SpaceFacts, cost_benefit, enough_free};
+use super::super::super::policy::{
+    CleaningWindow, SpaceFacts, cleaning_window, cost_benefit, enough_free, is_nearly_full,
+};
 use super::super::{CleaningState, Demand, ValidBlocks};
 use super::SegmentSpace;
 use crate::error::Error;
-use crate::format::{BLOCKS_IN_SEGMENT, SegNo};
+use crate::format::SegNo;
 
 /// Candidates that a background search looks at (Linux 6.1: `max_victim_search`).
 const MAX_SEARCH: usize = 4096;
@@ -43,8 +45,8 @@ impl SegmentSpace {
     }
 
     /// A section that can be cleaned: partly valid, with no log in it.
-    fn is_candidate(&self, section: u32) -> bool {
-        let full = self.segments.per_section() * BLOCKS_IN_SEGMENT;
+    pub(crate) fn is_candidate(&self, section: u32) -> bool {
+        let full = self.section_blocks();
         let valid = self.segments.section_valid(section);
         valid > 0
             && valid < full
@@ -68,9 +70,25 @@ impl SegmentSpace {
         let sections = self.segments.sections();
         let order = (self.victims.last..sections).chain(0..self.victims.last.min(sections));
         let candidates = order.filter(|&section| self.is_candidate(section)).take(MAX_SEARCH);
+        let candidates = candidates.filter(|&section| self.is_worth_it(section));
         let best = candidates.min_by_key(|&section| self.section_cost(section));
         self.victims.last = best.map_or(0, |section| section + 1);
         best
+    }
+
+    /// Of a zoned volume a section that is nearly full is left alone, and so is one that gains
+    /// nothing by its age.
+    fn is_worth_it(&self, section: u32) -> bool {
+        let valid = self.segments.section_valid(section);
+        self.zones.is_none()
+            || !is_nearly_full(valid, self.section_blocks())
+                && self.section_cost(section) < u64::from(u32::MAX)
+    }
+
+    /// The next step of cleaning in the background; `None` of a volume that is not zoned.
+    pub(crate) fn cleaning_window(&self) -> Option<CleaningWindow> {
+        self.zones.as_ref()?;
+        cleaning_window(self.segments.free_sections(), self.segments.sections())
     }
 
     fn section_cost(&self, section: u32) -> u64 {
@@ -78,7 +96,7 @@ impl SegmentSpace {
         let mtimes =
             self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s);
         let mtime = mtimes.fold(0, u64::saturating_add);
-        let blocks = per_section * BLOCKS_IN_SEGMENT;
+        let blocks = self.section_blocks();
         cost_benefit(
             self.segments.section_valid(section),
             blocks,

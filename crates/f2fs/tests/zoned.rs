@@ -1,0 +1,243 @@
+//! A mounted zoned volume: what its zones see, and what it refuses.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, ZoneAction,
+    ZoneState, ZonedDevice, Zones, performs_at_once,
+};
+use dovetail_f2fs::fsck::{Options as CheckOptions, check};
+use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
+use dovetail_f2fs::{F2fs, Options};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
+
+use crate::common::strict_fsck;
+use crate::common::zoned::{shown, zoned_volume, zones};
+
+type Zoned = ZonedDevice<MemoryDevice>;
+
+/// Counts the commands on zones, and remembers the one before each write.
+#[derive(Debug)]
+struct Watched {
+    device: Zoned,
+    resets: u32,
+    finishes: u32,
+    /// The zone that was just reset, and nothing came since.
+    reset_before: Option<Lba>,
+    /// Resets after which something else came than a write to that zone.
+    idle_resets: u32,
+}
+
+impl Watched {
+    fn new(device: Zoned) -> Self {
+        Self { device, resets: 0, finishes: 0, reset_before: None, idle_resets: 0 }
+    }
+}
+
+impl BlockDevice for Watched {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match &command {
+            Command::Zone { start, action } => {
+                self.idle_resets += u32::from(self.reset_before.is_some());
+                self.resets += u32::from(*action == ZoneAction::Reset);
+                self.finishes += u32::from(*action == ZoneAction::Finish);
+                self.reset_before = start.filter(|_| *action == ZoneAction::Reset);
+            }
+            Command::Write { range, .. }
+                if range.start.0 >= self.device.table().zones().first.0 =>
+            {
+                if self.reset_before == Some(range.start) {
+                    self.reset_before = None;
+                }
+            }
+            _ => {}
+        }
+        self.device.submit(at, command)
+    }
+}
+
+performs_at_once!(Watched);
+
+fn mount(device: Zoned, options: &str) -> F2fs<Watched> {
+    let options = Options::parse(options).unwrap();
+    F2fs::mount(Watched::new(device), options, SimTime::ZERO).unwrap()
+}
+
+fn file<D: dovetail_block::Scheduler>(fs: &mut F2fs<D>, name: &[u8]) -> Ino {
+    let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+    fs.create(&Caller::default(), root, name, &node).unwrap().ino
+}
+
+/// Overwrites random blocks of a file of so many MiB.
+fn overwrite(fs: &mut F2fs<Watched>, ino: Ino, mib: u64, blocks: u64, seed: u64) {
+    let mut rng = Rng::new(seed);
+    for n in 0..blocks {
+        let at = rng.below(mib * 256) * 4096;
+        fs.write(&Caller::default(), ino, at, &[n as u8; 4096]).unwrap();
+        if n % 10 == 9 {
+            fs.fsync(ino, false).unwrap();
+        }
+    }
+}
+
+fn fill(fs: &mut F2fs<Watched>, ino: Ino, mib: u64) {
+    let block = vec![7; 1 << 20];
+    (0..mib).for_each(|n| fs.write(&Caller::default(), ino, n << 20, &block).unwrap());
+    fs.sync().unwrap();
+}
+
+/// No reset while there are empty zones; then one before each zone that a log takes, and at the
+/// unmount all that are left.
+#[test]
+fn a_zone_is_reset_just_before_it_is_written_again_or_at_the_unmount() {
+    let mut fs = mount(zoned_volume(512, zones(512, 16, 16, 4)), "");
+    let ino = file(&mut fs, b"file");
+    fill(&mut fs, ino, 40);
+    overwrite(&mut fs, ino, 40, 40_000, 1);
+    assert!(fs.device().resets > 0, "the pool of empty zones is used up once");
+    assert_eq!(fs.device().idle_resets, 0, "each just before the write that follows");
+    let full = |fs: &F2fs<Watched>| fs.device().device.table().in_state(ZoneState::Full).count();
+    assert!(full(&fs) > 10, "dead zones stay as they are");
+    let open = fs.device().device.table().active();
+    assert!(open <= 6, "a zone for each log: {open}");
+    let device = fs.unmount().unwrap();
+    let states: Vec<_> = (0..28).map(|zone| device.device.table().state(zone)).collect();
+    let in_use = states.iter().filter(|state| **state != ZoneState::Empty).count();
+    assert!(in_use < 12, "{states:?}");
+    let flags = dovetail_f2fs::Volume::open(device.device.clone()).unwrap().checkpoint().flags;
+    assert_eq!(flags.0 & !0x80, 0x145, "unmounted, compact, trimmed, with its checksum: {flags:?}");
+    assert_eq!(strict_fsck(device.device.below()), "");
+    let report = check(device.device, CheckOptions::default(), |_| {}).unwrap();
+    assert_eq!(report.findings, []);
+}
+
+/// Foreground cleaning begins where the reserve begins, and moves whole sections.
+#[test]
+fn sections_are_cleaned_when_free_ones_are_as_few_as_the_reserve() {
+    let mut fs = mount(zoned_volume(512, zones(512, 8, 8, 8)), "");
+    let ino = file(&mut fs, b"file");
+    let reserved = fs.checkpoint_state().reserved_segments / 4;
+    fill(&mut fs, ino, 200);
+    overwrite(&mut fs, ino, 200, 60_000, 1);
+    let (events, free) = (fs.events(), fs.checkpoint_state().free_segments / 4);
+    assert!(events.foreground_cleanings > 0 && events.moved_blocks > 0, "{events:?}");
+    assert_eq!((events.ssr_blocks, events.in_place_blocks), (0, 0), "{events:?}");
+    assert!((reserved..reserved + 8).contains(&free), "{free} free sections, {reserved} reserved");
+    let device = fs.unmount().unwrap().device;
+    assert_eq!(strict_fsck(device.below()), "");
+}
+
+/// Free sections between 25 and 60 percent: the idle volume cleans in windows until 60 are free.
+#[test]
+fn an_idle_volume_is_cleaned_in_windows() {
+    let mut fs = mount(zoned_volume(512, zones(512, 8, 8, 8)), "");
+    let mut now = 1_000_000_000_u64;
+    for n in 0..34_u8 {
+        let ino = file(&mut fs, &[b'a' + n / 26, b'a' + n % 26]);
+        fill(&mut fs, ino, 4);
+        now += 2_000_000_000;
+        fs.set_now(SimTime::from_ns(now));
+    }
+    let root = fs.root();
+    for n in (0..34_u8).step_by(2) {
+        fs.unlink(&Caller::default(), root, &[b'a' + n / 26, b'a' + n % 26]).unwrap();
+    }
+    fs.sync().unwrap();
+    let before = fs.checkpoint_state().free_segments;
+    for _ in 0..400 {
+        let Some(next) = fs.next_wake() else { break };
+        fs.set_now(next);
+        fs.wake().unwrap();
+    }
+    fs.sync().unwrap();
+    let (events, after) = (fs.events(), fs.checkpoint_state().free_segments);
+    assert!(events.background_cleanings > 0, "{events:?}, {before} {after}");
+    assert!(after > before, "{before} {after}");
+    assert!(after * 100 / 244 <= 70, "it stops when 60 percent are free: {after}");
+}
+
+/// A log is at the end of what its zones can hold: it goes on in another.
+#[test]
+fn a_capacity_below_the_size_is_never_exceeded() {
+    let mut fs = mount(zoned_volume(512, zones(512, 16, 9, 3)), "");
+    let ino = file(&mut fs, b"file");
+    fill(&mut fs, ino, 30);
+    overwrite(&mut fs, ino, 30, 20_000, 3);
+    let device = fs.unmount().unwrap().device;
+    let sections = dovetail_f2fs::Volume::open(device.clone()).unwrap();
+    // 29 sections of which 5 segments can be written, the last one half
+    assert!(sections.checkpoint().free_segments < 29 * 5);
+    let report = check(device, CheckOptions::default(), |_| {}).unwrap();
+    assert_eq!(report.findings, []);
+}
+
+/// Whatever is written and never unmounted is there again, and the zones are as a kernel leaves
+/// them: six logs in new zones, the old ones finished.
+#[test]
+fn after_a_cut_logs_go_on_in_new_zones() {
+    let mut fs = mount(zoned_volume(512, zones(512, 16, 16, 4)), "");
+    let ino = file(&mut fs, b"file");
+    fill(&mut fs, ino, 3);
+    overwrite(&mut fs, ino, 3, 100, 1);
+    let device = fs.into_device().device.after_power_cut();
+    let active = device.table().active();
+    assert!(active >= 3, "{active}");
+    let mut again = mount(device, "");
+    assert!(again.device().finishes >= 3, "{:?}", shown(&mut again.device().device.clone()));
+    let mut bytes = vec![0; 4096];
+    let found = again.lookup(again.root(), b"file").unwrap();
+    assert_eq!(again.read(found.ino, 0, &mut bytes).unwrap(), 4096);
+    let device = again.unmount().unwrap().device;
+    assert_eq!(strict_fsck(device.below()), "");
+    // clean: logs stay where they are, and nothing is done to zones
+    let quiet = mount(device, "");
+    assert_eq!((quiet.device().resets, quiet.device().finishes), (0, 0));
+}
+
+#[test]
+fn what_cannot_be_mounted_is_refused_with_what_would() {
+    let volume = || zoned_volume(512, zones(512, 16, 16, 4));
+    let refused = |device: Zoned, options: &str| {
+        let options = Options::parse(options).unwrap();
+        F2fs::mount(device, options, SimTime::ZERO).unwrap_err().to_string()
+    };
+    for (options, reason) in [
+        ("mode=adaptive", "a zone is only appended to"),
+        ("mode=rm-ipu", "nothing is written where it was"),
+        ("nodiscard", "zones must be reset"),
+        ("background_gc=off", "only cleaning makes free zones"),
+        ("gc_remap", "takes no block that another held"),
+    ] {
+        let error = refused(volume(), options);
+        assert!(error.contains("a zoned volume cannot be mounted with"), "{error}");
+        assert!(error.contains(reason), "{error}");
+    }
+    for options in ["", "mode=lfs", "background_gc=sync", "fsync_mode=nobarrier", "active_logs=4"] {
+        F2fs::mount(volume(), Options::parse(options).unwrap(), SimTime::ZERO).unwrap();
+    }
+    let few = |max_open| {
+        let device = volume().into_below();
+        let zones = Zones { max_open, ..zones(512, 16, 16, 4) };
+        let states = crate::common::zoned::states_of(&device, &zones);
+        ZonedDevice::found(device, zones, states)
+    };
+    let error = refused(few(5), "");
+    assert!(
+        error.contains("6 logs") && error.contains("5 open") && error.contains("active_logs=4")
+    );
+    F2fs::mount(few(5), Options::parse("active_logs=4").unwrap(), SimTime::ZERO).unwrap();
+    let plain = Options::default;
+    let error = F2fs::mount(volume().into_below(), plain(), SimTime::ZERO).unwrap_err().to_string();
+    assert!(error.contains("this one has no zones"), "{error}");
+    let mut ordinary = MemoryDevice::new(512 * 256);
+    mkfs(&mut ordinary, &MkfsOptions::default()).unwrap();
+    let ordinary = ZonedDevice::found(ordinary, zones(512, 16, 16, 4), []);
+    assert!(refused(ordinary, "").contains("was not made for that"));
+    let other = ZonedDevice::found(volume().into_below(), zones(512, 32, 32, 2), []);
+    assert!(refused(other, "").contains("zones of 8192 blocks"), "of another size");
+}
