@@ -98,7 +98,7 @@ fn a_zone_is_reset_just_before_it_is_written_again_or_at_the_unmount() {
     let mut fs = mount(zoned_volume(512, zones(512, 16, 16, 4)), "");
     let ino = file(&mut fs, b"file");
     fill(&mut fs, ino, 40);
-    overwrite(&mut fs, ino, 40, 40_000, 1);
+    overwrite(&mut fs, ino, 40, 70_000, 1);
     assert!(fs.device().resets > 0, "the pool of empty zones is used up once");
     assert_eq!(fs.device().idle_resets, 0, "each just before the write that follows");
     let full = |fs: &F2fs<Watched>| fs.device().device.table().in_state(ZoneState::Full).count();
@@ -139,7 +139,7 @@ fn an_idle_volume_is_cleaned_in_windows() {
     let mut now = 1_000_000_000_u64;
     for n in 0..34_u8 {
         let ino = file(&mut fs, &[b'a' + n / 26, b'a' + n % 26]);
-        fill(&mut fs, ino, 4);
+        fill(&mut fs, ino, 7);
         now += 2_000_000_000;
         fs.set_now(SimTime::from_ns(now));
     }
@@ -180,7 +180,7 @@ fn a_capacity_below_the_size_is_never_exceeded() {
 /// them: six logs in new zones, the old ones finished.
 #[test]
 fn after_a_cut_logs_go_on_in_new_zones() {
-    let mut fs = mount(zoned_volume(512, zones(512, 16, 16, 4)), "");
+    let mut fs = mount(zoned_volume(512, zones(512, 16, 16, 2)), "");
     let ino = file(&mut fs, b"file");
     fill(&mut fs, ino, 3);
     overwrite(&mut fs, ino, 3, 100, 1);
@@ -236,8 +236,11 @@ fn what_cannot_be_mounted_is_refused_with_what_would() {
     assert!(error.contains("this one has no zones"), "{error}");
     let mut ordinary = MemoryDevice::new(512 * 256);
     mkfs(&mut ordinary, &MkfsOptions::default()).unwrap();
-    let ordinary = ZonedDevice::found(ordinary, zones(512, 16, 16, 4), []);
+    let all_empty = |zones: Zones| vec![(ZoneState::Empty, 0); zones.count as usize];
+    let states = all_empty(zones(512, 16, 16, 4));
+    let ordinary = ZonedDevice::found(ordinary, zones(512, 16, 16, 4), states);
     assert!(refused(ordinary, "").contains("was not made for that"));
-    let other = ZonedDevice::found(volume().into_below(), zones(512, 32, 32, 2), []);
+    let states = all_empty(zones(512, 32, 32, 2));
+    let other = ZonedDevice::found(volume().into_below(), zones(512, 32, 32, 2), states);
     assert!(refused(other, "").contains("zones of 8192 blocks"), "of another size");
 }

@@ -85,10 +85,16 @@ impl SegmentSpace {
                 && self.section_cost(section) < u64::from(u32::MAX)
     }
 
-    /// The next step of cleaning in the background; `None` of a volume that is not zoned.
+    /// The next step of cleaning in the background; `None` of a volume that is not zoned. Sections
+    /// that the next checkpoint frees count as free.
     pub(crate) fn cleaning_window(&self) -> Option<CleaningWindow> {
         self.zones.as_ref()?;
-        cleaning_window(self.segments.free_sections(), self.segments.sections())
+        let is_empty = |section: &u32| {
+            self.segments.section_valid(*section) == 0
+                && !self.logs.iter().any(|log| self.segments.section_of(log.segno) == *section)
+        };
+        let empty = (0..self.segments.sections()).filter(is_empty).count() as u32;
+        cleaning_window(empty, self.segments.sections())
     }
 
     fn section_cost(&self, section: u32) -> u64 {
