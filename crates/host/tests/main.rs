@@ -7,3 +7,4 @@
 
 mod machine;
 mod order;
+mod zones;

@@ -18,3 +18,4 @@ mod replay;
 mod scales;
 mod truth;
 mod write_path;
+mod zoned;

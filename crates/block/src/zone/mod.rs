@@ -156,7 +156,8 @@ impl ZoneAction {
 pub enum ZoneError {
     /// A write that does not begin at the write pointer.
     #[error(
-        "block {at} cannot be written now: zone {zone} is written from its start on, and its next block is {pointer}"
+        "block {at} cannot be written now: zone {zone} is written from its start on, and its next block is {pointer}: \
+         write there, or reset the zone first"
     )]
     InvalidWrite {
         /// Index of the sequential zone.

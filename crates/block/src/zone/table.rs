@@ -423,7 +423,8 @@ mod tests {
         let error = write(&mut table, 1, 0, 1).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "block 36 cannot be written now: zone 1 is written from its start on, and its next block is 44"
+            "block 36 cannot be written now: zone 1 is written from its start on, and its next block is 44: \
+             write there, or reset the zone first"
         );
         assert!(matches!(write(&mut table, 1, 8, 5), Err(ZoneError::Boundary { .. })));
         write(&mut table, 1, 8, 4).unwrap();

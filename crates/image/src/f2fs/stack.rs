@@ -1,7 +1,7 @@
 //! F2FS in a stack.
 
 use dovetail_block::Scheduler;
-use dovetail_f2fs::format::Variant;
+use dovetail_f2fs::format::{Features, Variant};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options, RemapOrder};
@@ -71,7 +71,10 @@ fn build(setup: &Setup<'_>, mut planner: Planner, variant: Variant) -> Mounted {
 
 fn make(setup: &Setup<'_>, device: impl Scheduler, variant: Variant) -> Result<(), SetupError> {
     let mut device = device;
-    let options = MkfsOptions { variant, ..mkfs_options(setup)? };
+    let mut options = MkfsOptions { variant, ..mkfs_options(setup)? };
+    if device.info().capabilities.zones.is_some() && variant == Variant::F2fs {
+        options.features = options.features.with(Features::BLKZONED);
+    }
     let made = match setup.discards() {
         true => mkfs(&mut device, &options),
         false if variant == Variant::Iplfs => {

@@ -198,6 +198,11 @@ fn drive(
     if !job.precondition {
         return Ok((drive, None));
     }
+    if drive.device().info().capabilities.zones.is_some() {
+        return Err(failed(
+            &"a drive with zones moves none of the host's data: there is nothing to precondition",
+        ));
+    }
     let done = precondition(&mut drive, job.seed, job.stop, &mut |told| (job.progress)(told))?;
     Ok((drive, Some(PreconditionResult { kept: job.stack.keeps_content(), ..done })))
 }

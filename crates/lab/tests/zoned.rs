@@ -1,0 +1,78 @@
+//! F2FS on a zoned drive, beside F2FS as a log on the same flash with a page map.
+
+use std::sync::atomic::AtomicBool;
+
+use dovetail_lab::bench::{Experiment, Source, Stack};
+use dovetail_lab::results::RunResult;
+
+/// The same job on stacks, at 1/32.
+fn run(job: &str, names: &[&str]) -> Vec<RunResult> {
+    let source = Source::fio(job, "zoned.fio", &[]).unwrap();
+    let stacks: Vec<Stack> = names.iter().map(|name| Stack::load(name).unwrap()).collect();
+    let stop = AtomicBool::new(false);
+    let experiment = Experiment {
+        source: &source,
+        fill: None,
+        stacks: &stacks,
+        scale: "1/32".parse().unwrap(),
+        seed: 1,
+        repetitions: 1,
+        stop: &stop,
+        precondition: false,
+        final_sync: false,
+        progress: &|_, _| {},
+    };
+    let (results, failures) = experiment.run(1, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    results.runs
+}
+
+/// Both clean their sections; only the drive with a page map cleans below them, too. Each read is
+/// checked on the way, and a write that is not at a write pointer would end the run.
+#[test]
+fn zones_leave_the_drive_nothing_to_clean() {
+    let job = "[update]\nrw=randwrite\nbs=4k\nnumjobs=2\nsize=8g\nio_size=16g\nnorandommap\nfsync=10\noverwrite=1\n";
+    let runs = run(job, &["f2fs-lfs", "f2fs-zoned"]);
+    for run in &runs {
+        assert_eq!(run.error, None, "{}", run.label);
+    }
+    let waf = |run: &RunResult| {
+        let drive = &run.totals.drive;
+        let pages = &drive.programs;
+        (pages.host + pages.gc + pages.journal) as f64 / drive.written_blocks as f64
+    };
+    let (log, zoned) = (waf(&runs[0]), waf(&runs[1]));
+    assert!(log > 1.5, "the log on a page map is cleaned below: {log}");
+    // what is left is the page-mapped part with the file system's tables
+    assert!(zoned < 1.3, "{zoned}");
+    let memory = |run: &RunResult| run.memory.map_bytes;
+    assert!(memory(&runs[1]) * 4 < memory(&runs[0]), "a record a zone, not an entry a page");
+}
+
+#[test]
+fn a_job_that_overwrites_a_zone_is_told_so() {
+    let job =
+        "[global]\nfilename=/dev/nvme0n1\ndirect=1\n[r]\nrw=randwrite\nbs=4k\nnumber_ios=100\n";
+    let source = Source::fio(job, "raw.fio", &[]).unwrap();
+    let stack = Stack::parse(
+        "name = \"raw\"\nabout = \"\"\nfilesystem = \"none\"\ndrive = \"femu-32g-zoned\"\n",
+        "raw.toml",
+    )
+    .unwrap();
+    let stop = AtomicBool::new(false);
+    let experiment = Experiment {
+        source: &source,
+        fill: None,
+        stacks: std::slice::from_ref(&stack),
+        scale: "1/32".parse().unwrap(),
+        seed: 1,
+        repetitions: 1,
+        stop: &stop,
+        precondition: false,
+        final_sync: false,
+        progress: &|_, _| {},
+    };
+    let (results, _) = experiment.run(1, &|_| {});
+    let told = results.runs[0].error.clone().unwrap();
+    assert!(told.contains("write there, or reset the zone first"), "{told}");
+}
