@@ -96,12 +96,17 @@ fn buffer_pages(full: u32) -> u32 {
     if full == 0 { MOST_BUFFER_PAGES } else { full.min(MOST_BUFFER_PAGES) }
 }
 
+/// Lines that a log-block map needs beside its log lines: one to copy to, what is left of the last
+/// data line, and those that wait for their erase.
+const LINES_FOR_MERGES: u64 = 6;
+
 /// A drive like `full`, of two dies: the same policies and times, less of everything.
 fn small(full: &DriveConfig, blocks: u64) -> DriveConfig {
     let page_bytes = full.nand.geometry.page_bytes;
     let pages = blocks.div_ceil(u64::from(page_bytes / 4096));
     let needed = pages.div_ceil(u64::from(PAGES_PER_BLOCK));
-    let flash_blocks = needed + needed * SPARE_PERCENT / 100 + OWN_BLOCKS;
+    let log_lines = full.log_block.map_or(0, |map| u64::from(map.log_lines) + LINES_FOR_MERGES);
+    let flash_blocks = needed + needed * SPARE_PERCENT / 100 + OWN_BLOCKS + 2 * log_lines;
     let geometry = Geometry {
         channels: 2,
         dies_per_channel: 1,

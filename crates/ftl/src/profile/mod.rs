@@ -3,6 +3,7 @@
 mod cells;
 mod document;
 mod floors;
+mod maps;
 mod resolve;
 mod schema;
 mod sensitivity;

@@ -1,19 +1,14 @@
 //! From the figures of a profile to the drive that they make.
 
-use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DriveSerial, RemapLimits};
+use dovetail_block::{BLOCK_SIZE, DriveSerial};
 use dovetail_nand::{BlockId, CellMode, Geometry, NandConfig, Timing};
 use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
 use super::floors::{Asked, floors, segments};
-use super::schema::Remap;
 use super::{Overrides, Profile, ProfileError};
-use crate::config::{
-    BufferOrder, ConfigError, DriveConfig, MapCacheConfig, StreamsBy, most_page_entries,
-};
+use crate::config::{BufferOrder, ConfigError, DriveConfig, StreamsBy};
 use crate::lines::LineShape;
-use crate::log_block::{LogBlockConfig, LogScheme};
-use crate::remap::{RemapConfig, RemapStore};
-use crate::{cache, mapping, victim};
+use crate::victim;
 
 /// Pages that a block keeps however small the scale.
 pub(super) const FEWEST_PAGES: f64 = 8.0;
@@ -22,19 +17,6 @@ pub(super) const FEWEST_PAGES: f64 = 8.0;
 /// lines that are programmed in one go: half of them are being programmed, and a unit that ends one
 /// finds the next.
 const FEWEST_BUFFERED: u32 = 4;
-
-/// The name of a page map that is paged on demand.
-const DEMAND: &str = "demand";
-/// The cache of such a map that nothing more is said of.
-const DEFAULT_CACHE: (&str, u64) = ("dftl", 512 * 1024);
-/// No cache: the whole map is in memory.
-const NO_CACHE: &str = "none";
-
-/// Log blocks of a log-block map that nothing more is said of. Assumed.
-const DEFAULT_LOG_BLOCKS: i64 = 8;
-
-/// Bytes of a segment of the log of remaps in non-volatile memory. Assumed: 31 entries.
-const SEGMENT_BYTES: u32 = 512;
 
 /// The flash at a scale.
 struct Scaled {
@@ -54,10 +36,23 @@ impl Profile {
         let scale =
             self.range("--scale", overrides.scale.unwrap_or(Ratio::ONE).value(), 1e-6, 1.0)?;
         let scaled = self.scaled(scale, self.spare_percent(overrides)?)?;
-        let geometry = scaled.geometry;
-        let shape = self.shape()?;
+        let config = self.with_flash(&scaled, scale)?;
+        let config = self.with_cleaning(config, overrides, &scaled)?;
+        let config = self.with_host(config, overrides, scale, &scaled)?;
+        let config = self.with_maps(config, overrides, scale)?;
         let config = DriveConfig {
             name: self.name.clone(),
+            seed: overrides.seed,
+            serial: DriveSerial::of(&[self.text.as_bytes(), &overrides.seed.to_le_bytes()]),
+            ..config
+        };
+        self.checked(config, overrides, scale, &scaled)
+    }
+
+    /// A plain drive on this flash.
+    fn with_flash(&self, scaled: &Scaled, scale: f64) -> Result<DriveConfig, ProfileError> {
+        let geometry = scaled.geometry;
+        Ok(DriveConfig {
             nand: NandConfig {
                 geometry,
                 timing: self.timing(scaled.blocks_by)?,
@@ -65,65 +60,83 @@ impl Profile {
                 endurance: self.int("flash.endurance", self.flash.endurance, 1, 1_000_000_000)?,
                 factory_bad: self.factory_bad(&geometry)?,
             },
-            user_blocks: scaled.user_blocks,
-            addresses: self.addresses(overrides)?,
-            pages_per_bitmap: None,
-            scheme: self.scheme(overrides)?,
-            policy: self.policy(overrides)?,
-            choices: self.int("ftl.gc_choices", self.ftl.gc_choices, 1, 1000)?,
-            shape,
-            streams: self.int("ftl.streams", self.ftl.streams, 1, 16)? as u8,
-            streams_by: self.streams_by()?,
-            gc_apart: self.ftl.gc_apart,
-            foreground_lines: self.spare_lines(
-                "ftl.gc_foreground_percent",
-                self.ftl.gc_foreground_percent,
-                &scaled,
-                shape,
-            )?,
-            background_lines: self.spare_lines(
-                "ftl.gc_background_percent",
-                self.ftl.gc_background_percent,
-                &scaled,
-                shape,
-            )?,
-            least_garbage: self.least_garbage(&geometry, shape)?,
-            idle_after: self.us("ftl.gc_idle_us", self.ftl.gc_idle_us)?,
-            buffer_pages: self.buffer_pages(overrides, scale, &scaled)?,
-            buffer_order: self.buffer_order()?,
-            wear_spread: self.int("ftl.wear_spread", self.ftl.wear_spread, 0, 1_000_000_000)?,
-            map_access: SimSpan::from_ns(
-                self.int("ftl.map_access_ns", self.ftl.map_access_ns, 0, 1_000_000_000)?.into(),
-            ),
-            link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
-            link_write_4k: self
-                .host
-                .link_write_mb_per_s
-                .map(|rate| self.per_4k("host.link_write_mb_per_s", rate))
-                .transpose()?,
-            command: self.us("host.command_us", self.host.command_us)?,
-            write_command: self
-                .host
-                .write_command_us
-                .map(|us| self.us("host.write_command_us", us))
-                .transpose()?,
-            write_serial_4k: self
-                .us("host.write_serial_4k_us", self.host.write_serial_4k_us.unwrap_or_default())?,
-            cores: self.int("host.cores", self.host.cores.unwrap_or(1), 1, 256)?,
-            power_loss_protection: self.host.power_loss_protection.unwrap_or(false),
             single_cache: self.single_cache(&geometry, scale)?,
             refresh_reads: self.refresh_reads()?,
-            command_serial: self
-                .us("host.command_serial_us", self.host.command_serial_us.unwrap_or_default())?,
-            map_cache: self.map_cache(overrides, scale, &geometry)?,
-            log_block: self.log_block(overrides)?,
-            remap: self.remap(scale)?,
-            devirtualize: self.devirtualize(overrides)?,
             zones: self.zones(&geometry, scaled.blocks_by, scale)?,
-            seed: overrides.seed,
-            serial: DriveSerial::of(&[self.text.as_bytes(), &overrides.seed.to_le_bytes()]),
-            floors: Vec::new(),
-        };
+            ..DriveConfig::plain(geometry, scaled.user_blocks)
+        })
+    }
+
+    /// The drive with lines, streams and cleaning as the profile has them.
+    fn with_cleaning(
+        &self,
+        config: DriveConfig,
+        overrides: &Overrides,
+        scaled: &Scaled,
+    ) -> Result<DriveConfig, ProfileError> {
+        let (shape, ftl) = (self.shape()?, &self.ftl);
+        let spare = |key, percent| self.spare_lines(key, percent, scaled, shape);
+        Ok(DriveConfig {
+            shape,
+            policy: self.policy(overrides)?,
+            choices: self.int("ftl.gc_choices", ftl.gc_choices, 1, 1000)?,
+            streams: self.int("ftl.streams", ftl.streams, 1, 16)? as u8,
+            streams_by: self.streams_by()?,
+            gc_apart: ftl.gc_apart,
+            foreground_lines: spare("ftl.gc_foreground_percent", ftl.gc_foreground_percent)?,
+            background_lines: spare("ftl.gc_background_percent", ftl.gc_background_percent)?,
+            least_garbage: self.least_garbage(&scaled.geometry, shape)?,
+            idle_after: self.us("ftl.gc_idle_us", ftl.gc_idle_us)?,
+            wear_spread: self.int("ftl.wear_spread", ftl.wear_spread, 0, 1_000_000_000)?,
+            ..config
+        })
+    }
+
+    /// The drive with controller, link and write buffer as the profile has them.
+    fn with_host(
+        &self,
+        config: DriveConfig,
+        overrides: &Overrides,
+        scale: f64,
+        scaled: &Scaled,
+    ) -> Result<DriveConfig, ProfileError> {
+        let host = &self.host;
+        let us = |key, us| self.us(key, us);
+        let link = |key, rate| self.per_4k(key, rate);
+        let serial_4k = host.write_serial_4k_us.unwrap_or_default();
+        Ok(DriveConfig {
+            buffer_pages: self.buffer_pages(overrides, scale, scaled)?,
+            buffer_order: self.buffer_order()?,
+            link_4k: link("host.link_mb_per_s", host.link_mb_per_s)?,
+            link_write_4k: host
+                .link_write_mb_per_s
+                .map(|rate| link("host.link_write_mb_per_s", rate))
+                .transpose()?,
+            command: us("host.command_us", host.command_us)?,
+            write_command: host
+                .write_command_us
+                .map(|time| us("host.write_command_us", time))
+                .transpose()?,
+            command_serial: us(
+                "host.command_serial_us",
+                host.command_serial_us.unwrap_or_default(),
+            )?,
+            write_serial_4k: us("host.write_serial_4k_us", serial_4k)?,
+            cores: self.int("host.cores", host.cores.unwrap_or(1), 1, 256)?,
+            power_loss_protection: host.power_loss_protection.unwrap_or(false),
+            ..config
+        })
+    }
+
+    /// The drive, if it can work, with the figures that the scale has put at their floors.
+    fn checked(
+        &self,
+        config: DriveConfig,
+        overrides: &Overrides,
+        scale: f64,
+        scaled: &Scaled,
+    ) -> Result<DriveConfig, ProfileError> {
+        let geometry = scaled.geometry;
         let asked = Asked {
             scale: Ratio::new(scale).unwrap_or(Ratio::ONE),
             full_pages_per_block: f64::from(geometry.pages_per_block) / scaled.blocks_by,
@@ -135,18 +148,6 @@ impl Profile {
         let floors = floors(&asked, &config).into_iter();
         let floors = floors.map(|floor| self.where_it_ends(floor, overrides)).collect();
         Ok(DriveConfig { floors, ..config })
-    }
-
-    fn addresses(&self, overrides: &Overrides) -> Result<Option<u64>, ProfileError> {
-        let (key, name) = match &overrides.addresses {
-            Some(name) => ("--addresses", Some(name)),
-            None => ("capacity.addresses", self.capacity.addresses.as_ref()),
-        };
-        match name.map(String::as_str) {
-            None | Some("capacity") => Ok(None),
-            Some("iplfs") => Ok(Some(AREAS * AREA_BLOCKS)),
-            Some(other) => Err(self.value(key, other, "capacity or iplfs".into())),
-        }
     }
 
     fn buffer_order(&self) -> Result<BufferOrder, ProfileError> {
@@ -325,146 +326,12 @@ impl Profile {
         }
     }
 
-    fn scheme(&self, overrides: &Overrides) -> Result<&'static mapping::Scheme, ProfileError> {
-        let name = overrides.map.as_ref().unwrap_or(&self.ftl.map);
-        let names = || {
-            let names = mapping::SCHEMES.iter().map(|scheme| scheme.name).chain([DEMAND]);
-            let names = names.chain(LogScheme::ALL.map(LogScheme::name));
-            names.collect::<Vec<_>>().join(" or ")
-        };
-        let is_over_pages = name == DEMAND || LogScheme::named(name).is_some();
-        mapping::scheme(if is_over_pages { "page" } else { name })
-            .ok_or_else(|| self.value("ftl.map", name, names()))
-    }
-
-    fn log_block(&self, overrides: &Overrides) -> Result<Option<LogBlockConfig>, ProfileError> {
-        const KEY: &str = "ftl.log_blocks";
-        let asked = self.ftl.log_blocks;
-        let name = overrides.map.as_ref().unwrap_or(&self.ftl.map);
-        let Some(scheme) = LogScheme::named(name) else {
-            return match (asked, &overrides.map) {
-                (Some(blocks), None) => {
-                    Err(self.value(KEY, &blocks.to_string(), "only with map bast or fast".into()))
-                }
-                _ => Ok(None),
-            };
-        };
-        let log_lines = self.int(KEY, asked.unwrap_or(DEFAULT_LOG_BLOCKS), 1, 4096)?;
-        Ok(Some(LogBlockConfig { scheme, log_lines }))
-    }
-    /// A cache that the profile gives shrinks with the drive; one that the run gives does not.
-    fn map_cache(
-        &self,
-        overrides: &Overrides,
-        scale: f64,
-        geometry: &Geometry,
-    ) -> Result<Option<MapCacheConfig>, ProfileError> {
-        let is_demand = overrides.map.as_ref().unwrap_or(&self.ftl.map) == DEMAND;
-        let own = self.map_cache.as_ref();
-        let default = is_demand.then_some(DEFAULT_CACHE.0);
-        let name = overrides.cache.as_deref().or(own.map(|own| own.policy.as_str())).or(default);
-        let Some(name) = name.filter(|name| *name != NO_CACHE) else { return Ok(None) };
-        let names = || {
-            let names = cache::POLICIES.iter().map(|policy| policy.name).chain([NO_CACHE]);
-            names.collect::<Vec<_>>().join(", ")
-        };
-        let policy = cache::policy(name);
-        let policy = policy
-            .ok_or_else(|| self.value("map_cache.policy", name, format!("one of {}", names())))?;
-        let bytes = match (overrides.cache_size, own) {
-            (Some(bytes), _) => bytes,
-            (None, Some(own)) => (self.bytes("map_cache.size", &own.size)? as f64 * scale) as u64,
-            (None, None) => DEFAULT_CACHE.1,
-        };
-        Ok(Some(MapCacheConfig { policy, bytes, page_entries: most_page_entries(geometry) }))
-    }
-
     fn policy(&self, overrides: &Overrides) -> Result<&'static victim::Policy, ProfileError> {
         let name = overrides.gc.as_ref().unwrap_or(&self.ftl.gc);
         let names =
             || victim::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
         victim::policy(name)
             .ok_or_else(|| self.value("ftl.gc", name, format!("one of {}", names())))
-    }
-
-    fn remap(&self, scale: f64) -> Result<Option<RemapConfig>, ProfileError> {
-        const MOST: u32 = 1 << 20;
-        let Some(remap) = &self.remap else { return Ok(None) };
-        let store = match remap.store.as_str() {
-            "nvm" => self.non_volatile(remap)?,
-            "nvm-log" => self.segmented_log(remap, scale)?,
-            "log" => self.remap_log(remap)?,
-            other => return Err(self.value("remap.store", other, "nvm, nvm-log or log".into())),
-        };
-        let (command_time, pair_time) = match store {
-            RemapStore::NonVolatile { access, .. } | RemapStore::SegmentedLog { access, .. } => {
-                (SimSpan::ZERO, access)
-            }
-            RemapStore::Log => {
-                (self.mean("timing.program_us", &self.timing.program_us)?, SimSpan::ZERO)
-            }
-        };
-        let limits = RemapLimits {
-            pairs_per_command: self.int(
-                "remap.pairs_per_command",
-                remap.pairs_per_command,
-                1,
-                MOST,
-            )?,
-            held_pairs: self.int("remap.held_pairs", remap.held_pairs, 0, MOST)?,
-            command_time,
-            pair_time,
-        };
-        Ok(Some(RemapConfig { limits, store }))
-    }
-
-    /// With a map of another kind than the profile's it may be impossible, which leaves it out.
-    fn devirtualize(&self, overrides: &Overrides) -> Result<Option<u32>, ProfileError> {
-        let sparse = overrides.map.is_none() || self.scheme(overrides)?.sparse;
-        let renames = self.remap.as_ref().and_then(|remap| remap.renames).filter(|_| sparse);
-        renames.map(|renames| self.int("remap.renames", renames, 1, 1 << 16)).transpose()
-    }
-
-    fn non_volatile(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
-        if let Some(log) = &remap.log {
-            return Err(self.value("remap.log", log, "nothing with store = \"nvm\"".into()));
-        }
-        let (access, discard_records) = self.non_volatile_figures(remap)?;
-        Ok(RemapStore::NonVolatile { access, discard_records })
-    }
-
-    /// The log shrinks with the drive, as far as the longest remap allows.
-    fn segmented_log(&self, remap: &Remap, scale: f64) -> Result<RemapStore, ProfileError> {
-        let lacks =
-            || self.value("remap.log", "left out", "a size with store = \"nvm-log\"".into());
-        let bytes = self.bytes("remap.log", remap.log.as_ref().ok_or_else(lacks)?)?;
-        let segments = (bytes as f64 * scale / f64::from(SEGMENT_BYTES)) as u32;
-        let (access, discard_records) = self.non_volatile_figures(remap)?;
-        let segment_bytes = SEGMENT_BYTES;
-        Ok(RemapStore::SegmentedLog { access, discard_records, segments, segment_bytes })
-    }
-
-    /// The time of an entry, and the room for records of discards.
-    fn non_volatile_figures(&self, remap: &Remap) -> Result<(SimSpan, u32), ProfileError> {
-        let lacks = |key, range: &str| {
-            self.value(key, "left out", format!("{range} with non-volatile memory"))
-        };
-        let entry_us = remap.entry_us.ok_or_else(|| lacks("remap.entry_us", "0 to 1000000000"))?;
-        let records =
-            remap.discard_records.ok_or_else(|| lacks("remap.discard_records", "1 to 1000000"))?;
-        let records = self.int("remap.discard_records", records, 1, 1_000_000)?;
-        Ok((self.us("remap.entry_us", entry_us)?, records))
-    }
-
-    fn remap_log(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
-        let needless =
-            |key, value: String| self.value(key, &value, "nothing with store = \"log\"".into());
-        match (remap.entry_us, remap.discard_records, &remap.log) {
-            (Some(us), ..) => Err(needless("remap.entry_us", us.to_string())),
-            (_, Some(records), _) => Err(needless("remap.discard_records", records.to_string())),
-            (_, _, Some(log)) => Err(needless("remap.log", log.clone())),
-            _ => Ok(RemapStore::Log),
-        }
     }
 
     pub(super) fn config_error(&self, source: ConfigError) -> ProfileError {
