@@ -598,8 +598,9 @@ impl DriveConfig {
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
         let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;
         let open = self.frontiers().len() as u32 * self.groups();
-        // a run of cleaning may end within a word line
-        let filled = line_pages - (self.pages_at_once() - 1);
+        // a run of cleaning may end within a word line; data lines of a log-block map have no rest
+        let rest = if self.log_block.is_some() { 0 } else { self.pages_at_once() - 1 };
+        let filled = line_pages - rest;
         let needed = pages.div_ceil(u64::from(filled))
             + u64::from(open)
             + u64::from(self.foreground_lines)

@@ -13,9 +13,11 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, Pattern, SectorRange,
 };
 use dovetail_ftl::stats::Cause;
-use dovetail_ftl::{ConfigError, Drive, DriveConfig, LogBlockConfig, LogScheme};
+use dovetail_ftl::{
+    ConfigError, Drive, DriveConfig, LogBlockConfig, LogScheme, Overrides, Profile,
+};
 use dovetail_nand::Geometry;
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_time::{Rng, SimSpan, SimTime};
 
 const GEOMETRY: Geometry = Geometry {
     channels: 1,
@@ -194,4 +196,32 @@ fn what_does_not_go_together_is_refused() {
     let one = LogBlockConfig { scheme: LogScheme::Fast, log_lines: 1 };
     let one = DriveConfig { log_block: Some(one), ..config(LogScheme::Fast, 2) };
     assert!(matches!(Drive::new(one), Err(ConfigError::LogBlock(_))));
+}
+
+/// The card as it comes: lines of word lines that are programmed in one go, and blocks that were bad
+/// from the start.
+#[test]
+fn a_full_card_takes_random_writes_and_flushes() {
+    let scale = "1/64".parse().ok();
+    for map in ["fast", "bast"] {
+        let overrides = Overrides { scale, map: Some(map.into()), ..Overrides::default() };
+        let config = Profile::load("sd-fast-a2-64g").unwrap().resolve(&overrides).unwrap();
+        let blocks = config.user_blocks;
+        let (mut drive, mut now) = (Drive::new(config).unwrap(), SimTime::ZERO);
+        let mut rng = Rng::new(1);
+        let fill = (0..blocks / 64 * 64).step_by(64).map(|lba| (lba, 64));
+        let random: Vec<u64> = (0..20_000).map(|_| rng.below(blocks)).collect();
+        for (lba, count) in fill.chain(random.into_iter().map(|lba| (lba, 1))) {
+            let range = BlockRange::new(Lba(lba), count);
+            let (data, hints) = (Data::Patterns(Pattern::new(lba + 1)), Hints::default());
+            let write = Command::Write { range, data, hints, fua: false };
+            now = drive.submit(now, write).unwrap().done;
+            if lba % 1024 == 0 {
+                now = drive.submit(now, Command::Flush).unwrap().done;
+            }
+        }
+        let counters = drive.counters();
+        assert!(counters.switch_merges > 100 && counters.full_merges > 100, "{map}: {counters:?}");
+        drive.check().unwrap();
+    }
 }

@@ -70,18 +70,10 @@ impl Profile {
     }
 
     fn log_block(&self, overrides: &Overrides) -> Result<Option<LogBlockConfig>, ProfileError> {
-        const KEY: &str = "ftl.log_blocks";
-        let asked = self.ftl.log_blocks;
         let name = overrides.map.as_ref().unwrap_or(&self.ftl.map);
-        let Some(scheme) = LogScheme::named(name) else {
-            return match (asked, &overrides.map) {
-                (Some(blocks), None) => {
-                    Err(self.value(KEY, &blocks.to_string(), "only with map bast or fast".into()))
-                }
-                _ => Ok(None),
-            };
-        };
-        let log_lines = self.int(KEY, asked.unwrap_or(DEFAULT_LOG_BLOCKS), 1, 4096)?;
+        let Some(scheme) = LogScheme::named(name) else { return Ok(None) };
+        let asked = self.ftl.log_blocks.unwrap_or(DEFAULT_LOG_BLOCKS);
+        let log_lines = self.int("ftl.log_blocks", asked, 1, 4096)?;
         Ok(Some(LogBlockConfig { scheme, log_lines }))
     }
 

@@ -151,7 +151,7 @@ table! {
         wear_spread: i64,
     }
     may {
-        /// Log blocks of the maps `bast` and `fast`, lines. Left out: eight.
+        /// Log blocks of the maps `bast` and `fast`, in lines; nothing to others. Left out: eight.
         log_blocks: i64,
         /// Left out: by the host's hints.
         streams_by: String,
