@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
-use dovetail_image::{Mount, format_of};
+use dovetail_image::{Mount, Source, format_of};
 use dovetail_time::{SimTime, format_bytes, format_count};
 use dovetail_vfs::Devirtualize;
 
@@ -49,7 +49,9 @@ fn perform(file: &Path, way: Way) -> Result<(Report, (u64, u64)), Failure> {
         seed: seed(),
         now: clock::mounting_at(SimTime::ZERO),
     };
-    let mut fs = format_of(file)?.mount(file, &request, &mut |sentence| complain(&sentence))?;
+    let source = Source::from(file);
+    let format = format_of(&source)?;
+    let mut fs = format.mount(&source, &request, &mut |sentence| complain(&sentence))?;
     let told = match fs.devirtualizer() {
         Some(pointers) => rename(pointers, way).map_err(|error| failed(file, error)),
         None => Err(failed(file, "pointers of its file system cannot be rewritten")),

@@ -7,6 +7,7 @@ use clap::Args;
 use dovetail_image::{Check, Found, Repair, format_of};
 use serde_json::{Map, Value, json};
 
+use crate::image::Parts;
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 
@@ -19,6 +20,8 @@ use crate::{Failure, print};
 pub(crate) struct Arguments {
     /// The image file, a block device, or a drive file; it must not be mounted.
     image: PathBuf,
+    #[command(flatten)]
+    parts: Parts,
     /// Repair what can be repaired without guessing. Otherwise nothing is written.
     #[arg(long)]
     repair: bool,
@@ -52,7 +55,7 @@ pub(crate) fn fail(failure: &Failure) -> ExitCode {
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
     // of a volume that changes meanwhile no two structures agree
     let _lock = ImageLock::take(&arguments.image, arguments.repair)?;
-    let image = &arguments.image;
+    let image = &arguments.parts.of(&arguments.image);
     let format = format_of(image)?;
     let before = format.check(image)?;
     let code = if before.is_clean { 0 } else { ERRORS_LEFT };

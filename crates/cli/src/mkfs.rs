@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_ext::mkfs::Kind;
 use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp, Variant};
-use dovetail_f2fs::mkfs::{MkfsOptions, MkfsReport, existing_content, mkfs};
-use dovetail_image::{Medium, is_drive};
+use dovetail_f2fs::mkfs::{DevicePart, MkfsOptions, MkfsReport, existing_content, mkfs};
+use dovetail_image::{Medium, NewZones, Source, is_drive};
 use dovetail_time::{format_bytes, parse_bytes};
 use uuid::Uuid;
 
@@ -43,6 +43,45 @@ struct Target {
     /// Overwrite what is there.
     #[arg(short, long)]
     force: bool,
+    #[command(flatten)]
+    devices: Devices,
+}
+
+/// Further devices of an F2FS volume, and zones.
+#[derive(Debug, Default, Args)]
+struct Devices {
+    /// F2FS: another device of the same volume, once for each; a zoned one comes last.
+    #[arg(short = 'c', long = "device", value_name = "PATH")]
+    others: Vec<PathBuf>,
+    /// F2FS on an image of a zoned device: the zone report, as `blkzone report` prints it; with
+    /// --zone-size it is made.
+    #[arg(long, value_name = "FILE")]
+    zones: Option<PathBuf>,
+    /// Bytes of a zone, of which the image (of several the last) gets as many as it has room for.
+    #[arg(long, value_parser = size, requires = "zones")]
+    zone_size: Option<u64>,
+    /// Bytes of a zone that can be written; all of them if it is left out.
+    #[arg(long, value_parser = size, requires = "zone_size")]
+    zone_capacity: Option<u64>,
+    /// Zones at the start that are written in any order.
+    #[arg(long, default_value_t = 0, requires = "zone_size", value_name = "N")]
+    conventional: u64,
+}
+
+impl Devices {
+    fn of(&self, image: &Path) -> Source {
+        Source::from(image).with_devices(self.others.clone()).with_zones(self.zones.clone())
+    }
+
+    fn new_zones(&self) -> Option<NewZones> {
+        let size = self.zone_size?;
+        let capacity = self.zone_capacity.unwrap_or(size);
+        Some(NewZones { size, capacity, conventional: self.conventional })
+    }
+
+    fn are_given(&self) -> bool {
+        !self.others.is_empty() || self.zones.is_some()
+    }
 }
 
 /// Options of an ext volume.
@@ -105,6 +144,9 @@ pub(crate) struct F2fsArguments {
     target: Target,
     #[command(flatten)]
     named: Named,
+    /// For a device that is written in zones: sections are its zones.
+    #[arg(short = 'm', long)]
+    zoned: bool,
     /// Segments (2 MiB) in a section, the unit of cleaning.
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     segments_per_section: u32,
@@ -127,8 +169,10 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::F2fs(arguments) => {
             let options = options(arguments)?;
-            let report =
-                at(&arguments.target, |device| mkfs(device, &options).map_err(|e| e.to_string()))?;
+            let report = at(&arguments.target, |device, sizes| {
+                let devices = parts(&arguments.target, sizes)?;
+                mkfs(device, &MkfsOptions { devices, ..options }).map_err(|e| e.to_string())
+            })?;
             print(&summary(&arguments.target.image, &report))
         }
         Command::Iplfs(arguments) => iplfs(arguments),
@@ -141,7 +185,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 /// Makes a volume at `target`; a file that was made for it goes away again when that fails.
 fn at<R>(
     target: &Target,
-    make_on: impl FnOnce(&mut Medium) -> Result<R, String>,
+    make_on: impl FnOnce(&mut Medium, &[u64]) -> Result<R, String>,
 ) -> Result<R, Failure> {
     let before = fs::metadata(&target.image).ok().map(|metadata| metadata.len());
     let made = make(target, before, make_on);
@@ -164,8 +208,12 @@ fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
         reserved_percent: arguments.reserved_percent,
         ..dovetail_ext::mkfs::MkfsOptions::new(kind)
     };
-    let make_on =
-        |device: &mut Medium| dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string());
+    if arguments.target.devices.are_given() {
+        return Err(Failure::Usage("only F2FS lies on several devices, or on zones".into()));
+    }
+    let make_on = |device: &mut Medium, _: &[u64]| {
+        dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string())
+    };
     let report = at(&arguments.target, make_on)?;
     let (s, image) = (&report.superblock, arguments.target.image.display());
     let size = format_bytes(s.blocks_count * u64::from(s.block_size()));
@@ -191,8 +239,9 @@ fn iplfs(arguments: &IplfsArguments) -> Result<(), Failure> {
              dovetail drive make {drive} --addresses iplfs --map interval"
         )));
     }
-    let target = Target { image: drive.clone(), size: None, force: arguments.force };
-    let report = at(&target, |device| mkfs(device, &options).map_err(|e| e.to_string()))?;
+    let devices = Devices::default();
+    let target = Target { image: drive.clone(), size: None, force: arguments.force, devices };
+    let report = at(&target, |device, _| mkfs(device, &options).map_err(|e| e.to_string()))?;
     print(&iplfs_summary(drive, &report))
 }
 
@@ -206,13 +255,30 @@ fn is_thin(path: &Path) -> Result<bool, Failure> {
     Ok(drive.info().capabilities.thin.is_some())
 }
 
+/// The devices as a superblock names them; none if there is one only.
+fn parts(target: &Target, sizes: &[u64]) -> Result<Vec<DevicePart>, String> {
+    if sizes.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let paths = std::iter::once(&target.image).chain(&target.devices.others);
+    let part = |(path, &blocks): (&PathBuf, &u64)| {
+        let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
+        let path = absolute.to_str().ok_or("a path is no plain text")?.to_string();
+        Ok(DevicePart { path, blocks })
+    };
+    paths.zip(sizes).map(part).collect()
+}
+
 fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
+    let named = named_options(&arguments.named)?;
+    let zoned = if arguments.zoned { Features::BLKZONED } else { Features(0) };
     Ok(MkfsOptions {
+        features: named.features.with(zoned),
         segments_per_section: arguments.segments_per_section,
         sections_per_zone: arguments.sections_per_zone,
         overprovision_percent: arguments.overprovision,
         large_nat: arguments.large_nat,
-        ..named_options(&arguments.named)?
+        ..named
     })
 }
 
@@ -236,7 +302,7 @@ fn named_options(arguments: &Named) -> Result<MkfsOptions, Failure> {
 fn make<R>(
     target: &Target,
     before: Option<u64>,
-    make_on: impl FnOnce(&mut Medium) -> Result<R, String>,
+    make_on: impl FnOnce(&mut Medium, &[u64]) -> Result<R, String>,
 ) -> Result<R, Failure> {
     let image = &target.image;
     let failed = |error: String| Failure::Failed(format!("{}: {error}", image.display()));
@@ -256,7 +322,10 @@ fn make<R>(
     } else if before.is_none() {
         return Err(failed("there is no such file; --size makes one".into()));
     }
-    make_on(&mut open()?).map_err(failed)
+    let source = target.devices.of(image);
+    let medium = Medium::open_for_mkfs(&source, target.devices.new_zones());
+    let (mut medium, sizes) = medium.map_err(|error| failed(error.to_string()))?;
+    make_on(&mut medium, &sizes).map_err(failed)
 }
 
 fn resize(image: &Path, before: Option<u64>, size: u64) -> Result<(), Failure> {

@@ -1,11 +1,9 @@
 //! The file systems that images may hold: one list, and what is asked of each.
 
-use std::path::Path;
-
 use dovetail_vfs::{FileSystem, Moment};
 use serde_json::Value;
 
-use crate::{Check, Error, Medium, Repair, Tree, Variant};
+use crate::{Check, Error, Medium, Repair, Source, Tree, Variant};
 
 /// Takes a sentence about damage that could be done without.
 pub type Tell<'a> = &'a mut dyn FnMut(String);
@@ -28,7 +26,7 @@ pub trait Format: Sync {
     ///
     /// # Errors
     /// Damage that hides it.
-    fn variant_on(&self, image: &Path) -> Result<&'static str, Error>;
+    fn variant_on(&self, image: &Source) -> Result<&'static str, Error>;
 
     /// The files of an image as the next mount would show them; where that cannot be, as near to it
     /// as possible, told to `tell`. `held` is the lock against who writes to it, or why there is
@@ -36,8 +34,12 @@ pub trait Format: Sync {
     ///
     /// # Errors
     /// A volume that cannot be read.
-    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>)
-    -> Result<Files, Error>;
+    fn files(
+        &self,
+        image: &Source,
+        held: Result<(), String>,
+        tell: Tell<'_>,
+    ) -> Result<Files, Error>;
 
     /// Mounts the image.
     ///
@@ -45,7 +47,7 @@ pub trait Format: Sync {
     /// Options that there are not; a volume that cannot be mounted.
     fn mount(
         &self,
-        image: &Path,
+        image: &Source,
         request: &Mount<'_>,
         tell: Tell<'_>,
     ) -> Result<Box<dyn FileSystem + Send>, Error>;
@@ -54,13 +56,13 @@ pub trait Format: Sync {
     ///
     /// # Errors
     /// A volume that cannot be checked.
-    fn check(&self, image: &Path) -> Result<Check, Error>;
+    fn check(&self, image: &Source) -> Result<Check, Error>;
 
     /// Repairs the image without guessing.
     ///
     /// # Errors
     /// A volume that cannot be checked or written.
-    fn repair(&self, image: &Path) -> Result<Repair, Error>;
+    fn repair(&self, image: &Source) -> Result<Repair, Error>;
 
     /// Shows a structure of the image.
     ///
@@ -68,7 +70,7 @@ pub trait Format: Sync {
     /// [`Error::Usage`] for a structure that the format does not have; one that cannot be read.
     fn inspect(
         &self,
-        image: &Path,
+        image: &Source,
         structure: &Structure,
         tell: Tell<'_>,
     ) -> Result<Inspected, Error>;
@@ -78,7 +80,7 @@ pub trait Format: Sync {
 ///
 /// # Errors
 /// An image that cannot be read, or holds nothing that is known.
-pub fn format_of(image: &Path) -> Result<&'static dyn Format, Error> {
+pub fn format_of(image: &Source) -> Result<&'static dyn Format, Error> {
     let failed = |error: String| Error::Failed(format!("{}: {error}", image.display()));
     let mut device = device(image, false)?; // once for all: a drive takes its time to be switched on
     for format in FORMATS {
@@ -92,14 +94,13 @@ pub fn format_of(image: &Path) -> Result<&'static dyn Format, Error> {
 }
 
 /// Opens the medium of an image.
-pub(crate) fn device(image: &Path, writable: bool) -> Result<Medium, Error> {
-    let open = if writable { Medium::open_read_write } else { Medium::open_read_only };
-    open(image)
+pub(crate) fn device(image: &Source, writable: bool) -> Result<Medium, Error> {
+    Medium::open(image, writable)
         .map_err(|error| Error::Failed(format!("{} cannot be opened: {error}", image.display())))
 }
 
 /// The failure of a mount.
-pub(crate) fn not_mounted(image: &Path, error: impl std::fmt::Display) -> Error {
+pub(crate) fn not_mounted(image: &Source, error: impl std::fmt::Display) -> Error {
     Error::Failed(format!("{} cannot be mounted: {error}", image.display()))
 }
 

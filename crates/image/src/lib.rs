@@ -18,8 +18,10 @@ mod line;
 mod list;
 mod medium;
 mod path;
+mod source;
 mod stack;
 mod tree;
+mod zoned;
 
 pub use check::{Check, Counted, Found, Repair};
 pub use copy_in::CopyIn;
@@ -27,10 +29,12 @@ pub use copy_out::{CopyOut, Done, Keep};
 pub use error::Error;
 pub use format::{FORMATS, Files, Format, Inspected, Mount, Structure, Tell, format_of};
 pub use list::{Listing, list};
-pub use medium::{Medium, OpenError, is_drive};
+pub use medium::{Medium, NewZones, OpenError, is_drive};
 pub use path::{find, resolve};
+pub use source::Source;
 pub use stack::{Device, InStacks, Mounted, Setup, SetupError, Variant, discards, in_stacks};
 pub use tree::{Tree, Xattrs};
+pub use zoned::ZonedImage;
 
 /// Bytes copied at a time.
 pub const CHUNK: usize = 1 << 20;

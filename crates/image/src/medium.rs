@@ -1,14 +1,18 @@
-//! The medium that an image argument names: an image file or block device, or a drive in a file.
+//! The medium that an image argument names: an image file or block device, or a drive in a file; or
+//! several of them, and zones that a report tells.
 
 use std::io;
 use std::path::Path;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, ImageDevice,
-    performs_at_once,
+    BLOCK_SIZE, BlockDevice, BlockRange, Command, Completion, Content, DeviceError, DeviceInfo,
+    ImageDevice, JoinError, JoinedDevice, Lba, ZoneReport, ZoneState, Zones, performs_at_once,
 };
+use dovetail_f2fs::format::Superblock;
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
 use dovetail_time::SimTime;
+
+use crate::{Source, ZonedImage};
 
 /// Medium of a file system.
 #[derive(Debug)]
@@ -17,6 +21,21 @@ pub enum Medium {
     Image(ImageDevice),
     /// A drive in a file.
     Drive(Box<EmulatedDrive>),
+    /// An image of a zoned device.
+    Zoned(Box<ZonedImage>),
+    /// Several of them, end to end.
+    Joined(Box<JoinedDevice<Medium>>),
+}
+
+/// The zones that a new volume's image gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewZones {
+    /// Bytes of a zone.
+    pub size: u64,
+    /// Bytes of a sequential zone that can be written.
+    pub capacity: u64,
+    /// Conventional zones, which come first.
+    pub conventional: u64,
 }
 
 /// The medium at a path cannot be opened; the path is not named.
@@ -28,32 +47,128 @@ pub enum OpenError {
     /// The drive in it.
     #[error(transparent)]
     Drive(#[from] EmulatedError),
+    /// Another device of the volume.
+    #[error("{file}: {error}")]
+    Other {
+        /// The device.
+        file: String,
+        /// The reason.
+        error: Box<OpenError>,
+    },
+    /// Its zones.
+    #[error("the zone report {file} cannot be used: {why}")]
+    Zones {
+        /// The file of the report.
+        file: String,
+        /// The reason.
+        why: String,
+    },
+    /// More devices than the volume has, or fewer.
+    #[error(
+        "the volume lies on {expected} devices, and {found} are given; --device names each but the first"
+    )]
+    Devices {
+        /// Devices that are given.
+        found: usize,
+        /// Devices of the volume.
+        expected: usize,
+    },
+    /// Devices that cannot be put together.
+    #[error(transparent)]
+    Join(#[from] JoinError),
 }
 
 impl Medium {
-    /// Opens what is at `path` for reading.
+    /// Opens what `source` names for reading.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open_read_only(path: &Path) -> Result<Self, OpenError> {
-        Self::open(path, false)
+    pub fn open_read_only(source: impl Into<Source>) -> Result<Self, OpenError> {
+        Self::open(&source.into(), false)
     }
 
-    /// Opens what is at `path` for reading and writing.
+    /// Opens what `source` names for reading and writing.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open_read_write(path: &Path) -> Result<Self, OpenError> {
-        Self::open(path, true)
+    pub fn open_read_write(source: impl Into<Source>) -> Result<Self, OpenError> {
+        Self::open(&source.into(), true)
     }
 
-    fn open(path: &Path, writable: bool) -> Result<Self, OpenError> {
+    pub(crate) fn open(source: &Source, writable: bool) -> Result<Self, OpenError> {
+        let mut members = Self::members(source, writable)?;
+        if let Some(file) = source.zones()
+            && let Some(last) = members.pop()
+        {
+            members.push(Self::Zoned(Box::new(ZonedImage::open(last, file, writable)?)));
+        }
+        match <[Self; 1]>::try_from(members) {
+            Ok([single]) => Ok(single),
+            Err(members) => {
+                let mut members = members;
+                let blocks = device_blocks(&mut members[0]);
+                let (found, expected) = (members.len(), blocks.len());
+                if found != expected {
+                    return Err(OpenError::Devices { found, expected });
+                }
+                Self::join(members, blocks)
+            }
+        }
+    }
+
+    /// The media on which a new volume is to be made, with their sizes in blocks; the last with new
+    /// zones if it is to have some, or with those of the source's report.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_for_mkfs(
+        source: &Source,
+        zones: Option<NewZones>,
+    ) -> Result<(Self, Vec<u64>), OpenError> {
+        let mut members = Self::members(source, true)?;
+        let sizes: Vec<u64> = members.iter().map(|member| member.info().blocks).collect();
+        let Some(last) = members.pop() else { return Err(JoinError::Nothing.into()) };
+        let last = match (zones, source.zones()) {
+            (Some(zones), Some(file)) => {
+                let report = new_report(last.info().blocks, zones, file)?;
+                Self::Zoned(Box::new(ZonedImage::new(last, report, file, true)))
+            }
+            (None, Some(file)) => Self::Zoned(Box::new(ZonedImage::open(last, file, true)?)),
+            _ => last,
+        };
+        let is_zoned = last.info().capabilities.zones.is_some();
+        if members.is_empty() {
+            return Ok((last, sizes));
+        }
+        members.push(last);
+        let taken = dovetail_f2fs::mkfs::device_blocks(&sizes, is_zoned);
+        Ok((Self::join(members, taken)?, sizes))
+    }
+
+    /// The devices of a source, without zones.
+    fn members(source: &Source, writable: bool) -> Result<Vec<Self>, OpenError> {
+        let mut members = vec![Self::single(source.path(), writable)?];
+        for other in source.others() {
+            let failed = |error| OpenError::Other {
+                file: other.display().to_string(),
+                error: Box::new(error),
+            };
+            members.push(Self::single(other, writable).map_err(failed)?);
+        }
+        Ok(members)
+    }
+
+    fn single(path: &Path, writable: bool) -> Result<Self, OpenError> {
         if is_drive(path) {
             return Ok(Self::Drive(Box::new(EmulatedDrive::open(path, writable)?.0)));
         }
         let open =
             if writable { ImageDevice::open_read_write } else { ImageDevice::open_read_only };
         Ok(Self::Image(open(path)?))
+    }
+
+    fn join(members: Vec<Self>, blocks: Vec<u64>) -> Result<Self, OpenError> {
+        Ok(Self::Joined(Box::new(JoinedDevice::new(members.into_iter().zip(blocks))?)))
     }
 
     /// Gives blocks of the range their place, see [`ImageDevice::fill_holes`]; a drive has no
@@ -64,9 +179,38 @@ impl Medium {
     pub fn fill_holes(&mut self, range: BlockRange) -> Result<(), DeviceError> {
         match self {
             Self::Image(image) => image.fill_holes(range),
-            Self::Drive(_) => Ok(()),
+            Self::Drive(_) | Self::Zoned(_) | Self::Joined(_) => Ok(()),
         }
     }
+}
+
+/// Blocks that a volume has on each of its devices, by its superblock.
+fn device_blocks(first: &mut Medium) -> Vec<u64> {
+    let mut content = [Content::Empty];
+    let range = BlockRange::new(Lba(0), 1);
+    let read = first.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut content) });
+    match (read, &content[0]) {
+        (Ok(_), Content::Bytes(bytes)) => {
+            Superblock::parse(bytes, 0).map_or(Vec::new(), |superblock| superblock.device_blocks())
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Zones that cover a device of so many blocks, as if they were full: a new volume resets them all.
+fn new_report(blocks: u64, zones: NewZones, file: &Path) -> Result<ZoneReport, OpenError> {
+    let failed = |why: &str| OpenError::Zones { file: file.display().to_string(), why: why.into() };
+    let (size, capacity) = (zones.size / BLOCK_SIZE, zones.capacity / BLOCK_SIZE);
+    if size == 0 || capacity == 0 || capacity > size {
+        return Err(failed("a zone needs a size, and a capacity that is no larger"));
+    }
+    let first = zones.conventional.saturating_mul(size);
+    let zones = Zones::covering(Lba(first), blocks.saturating_sub(first), size, capacity);
+    if zones.count == 0 {
+        return Err(failed("the image has no room for a zone that is written in order"));
+    }
+    let states = vec![(ZoneState::Full, capacity); zones.count as usize];
+    Ok(ZoneReport { zones, states })
 }
 
 /// There is a drive file at `path`; what cannot be read is none.
@@ -79,6 +223,8 @@ impl BlockDevice for Medium {
         match self {
             Self::Image(image) => image.info(),
             Self::Drive(drive) => drive.info(),
+            Self::Zoned(zoned) => zoned.info(),
+            Self::Joined(joined) => joined.info(),
         }
     }
 
@@ -86,6 +232,8 @@ impl BlockDevice for Medium {
         match self {
             Self::Image(image) => image.submit(at, command),
             Self::Drive(drive) => drive.submit(at, command),
+            Self::Zoned(zoned) => zoned.submit(at, command),
+            Self::Joined(joined) => joined.submit(at, command),
         }
     }
 }

@@ -3,11 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use std::io::{Seek, SeekFrom, Write};
-use std::path::Path;
 
 use dovetail_image::{
-    CopyIn, CopyOut, Error, FORMATS, Format, Keep, Medium, Mount, Repair, Structure, format_of,
-    list, resolve,
+    CopyIn, CopyOut, Error, FORMATS, Format, Keep, Medium, Mount, Repair, Source, Structure,
+    format_of, list, resolve,
 };
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Moment};
@@ -15,12 +14,16 @@ use tempfile::NamedTempFile;
 
 const SIZE: u64 = 64 << 20;
 
+fn source(image: &NamedTempFile) -> Source {
+    Source::from(image.path())
+}
+
 /// A new volume of a variant; none of IPLFS, which needs a drive with more addresses than room.
 fn volume(name: &str) -> Option<NamedTempFile> {
     use dovetail_ext::mkfs::Kind;
     let image = NamedTempFile::new().unwrap();
     image.as_file().set_len(SIZE).unwrap();
-    let mut device = Medium::open_read_write(image.path()).unwrap();
+    let mut device = Medium::open_read_write(source(&image)).unwrap();
     let mut ext = |kind| {
         let options = dovetail_ext::mkfs::MkfsOptions::new(kind);
         dovetail_ext::mkfs::mkfs(&mut device, &options).map(drop).unwrap();
@@ -46,18 +49,18 @@ fn quiet(sentence: String) {
     panic!("{sentence}");
 }
 
-fn listed(format: &dyn Format, image: &Path) -> String {
+fn listed(format: &dyn Format, image: &Source) -> String {
     let mut files = format.files(image, Ok(()), &mut quiet).unwrap();
     list(&mut *files.tree, b"/").unwrap().lines
 }
 
 /// Copies this folder into the root of an image.
-fn fill(format: &dyn Format, image: &Path) {
+fn fill(format: &dyn Format, image: &Source) {
     let request = Mount { read_only: false, options: "", seed: 1, now: Moment::at(SimTime::ZERO) };
     let mut fs = format.mount(image, &request, &mut quiet).unwrap();
     let root = fs.root();
     let mut copy = CopyIn::new(&mut *fs, Caller::default(), false);
-    copy.copy(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")), false, root, b"tests");
+    copy.copy(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")), false, root, b"tests");
     assert_eq!(copy.errors, [""; 0]);
     fs.unmount().unwrap();
 }
@@ -65,12 +68,13 @@ fn fill(format: &dyn Format, image: &Path) {
 #[test]
 fn every_volume_is_recognised_and_sound() {
     for (name, image) in volumes() {
-        let format = format_of(image.path()).unwrap();
-        assert_eq!(format.variant_on(image.path()), Ok(name));
-        let check = format.check(image.path()).unwrap();
+        let format = format_of(&source(&image)).unwrap();
+        assert_eq!(format.variant_on(&source(&image)), Ok(name));
+        let check = format.check(&source(&image)).unwrap();
         assert!(check.is_clean && check.findings.is_empty(), "{name}: {check:?}");
         assert!(!check.needs_repair, "{name}");
-        let superblock = format.inspect(image.path(), &Structure::Superblock, &mut quiet).unwrap();
+        let superblock =
+            format.inspect(&source(&image), &Structure::Superblock, &mut quiet).unwrap();
         assert!(superblock.facts["uuid"].is_string(), "{name}");
     }
 }
@@ -78,10 +82,10 @@ fn every_volume_is_recognised_and_sound() {
 #[test]
 fn what_is_copied_in_is_listed_and_comes_out_again() {
     for (name, image) in volumes().filter(|(name, _)| *name != "ext2") {
-        let format = format_of(image.path()).unwrap();
-        fill(format, image.path());
-        assert!(listed(format, image.path()).contains(" tests\n"), "{name}");
-        let mut files = format.files(image.path(), Ok(()), &mut quiet).unwrap();
+        let format = format_of(&source(&image)).unwrap();
+        fill(format, &source(&image));
+        assert!(listed(format, &source(&image)).contains(" tests\n"), "{name}");
+        let mut files = format.files(&source(&image), Ok(()), &mut quiet).unwrap();
         let target = tempfile::tempdir().unwrap();
         let start = resolve(&mut *files.tree, b"/tests", true).unwrap();
         let keep = Keep { owners: false, replace: false };
@@ -99,8 +103,8 @@ fn an_image_in_use_is_shown_as_far_as_it_can_be() {
     for (name, image) in volumes() {
         let mut told = Vec::new();
         let held = Err("somebody has it".to_string());
-        let format = format_of(image.path()).unwrap();
-        let mut files = format.files(image.path(), held, &mut |why| told.push(why)).unwrap();
+        let format = format_of(&source(&image)).unwrap();
+        let mut files = format.files(&source(&image), held, &mut |why| told.push(why)).unwrap();
         assert!(list(&mut *files.tree, b"/").unwrap().damage.is_empty());
         assert!(
             told.len() == 1 && told[0].starts_with("somebody has it; this is "),
@@ -113,10 +117,10 @@ fn an_image_in_use_is_shown_as_far_as_it_can_be() {
 fn an_unknown_image_is_of_no_file_system() {
     let image = NamedTempFile::new().unwrap();
     image.as_file().set_len(SIZE).unwrap();
-    let Err(Error::Failed(why)) = format_of(image.path()).map(|format| format.variants()) else {
+    let Err(Error::Failed(why)) = format_of(&source(&image)).map(|format| format.variants()) else {
         panic!()
     };
-    assert!(why.starts_with(&image.path().display().to_string()), "{why}");
+    assert!(why.starts_with(&source(&image).display().to_string()), "{why}");
     for variant in FORMATS.iter().flat_map(|format| format.variants()) {
         assert!(why.contains(variant.name), "{why}");
     }
@@ -125,9 +129,9 @@ fn an_unknown_image_is_of_no_file_system() {
 #[test]
 fn a_structure_of_another_format_is_refused() {
     for (name, image) in volumes() {
-        let format = format_of(image.path()).unwrap();
+        let format = format_of(&source(&image)).unwrap();
         let structure = if name == "f2fs" { Structure::Group(0) } else { Structure::Checkpoint };
-        let refused = format.inspect(image.path(), &structure, &mut quiet);
+        let refused = format.inspect(&source(&image), &structure, &mut quiet);
         assert!(matches!(refused, Err(Error::Usage(_))), "{name}: {refused:?}");
     }
 }
@@ -137,12 +141,12 @@ fn a_backup_of_the_superblock_is_used_and_told() {
     let image = volume("ext4").unwrap();
     image.as_file().seek(SeekFrom::Start(1024 + 0x30)).unwrap();
     image.as_file().write_all(&[0xff; 4]).unwrap();
-    let format = format_of(image.path()).unwrap();
+    let format = format_of(&source(&image)).unwrap();
     let mut told = Vec::new();
-    let mut files = format.files(image.path(), Ok(()), &mut |why| told.push(why)).unwrap();
+    let mut files = format.files(&source(&image), Ok(()), &mut |why| told.push(why)).unwrap();
     assert!(list(&mut *files.tree, b"/").unwrap().lines.contains("lost+found"));
     assert!(told.iter().any(|why| why.contains("the backup in group 1 is used")), "{told:?}");
-    let check = format.check(image.path()).unwrap();
+    let check = format.check(&source(&image)).unwrap();
     assert!(check.needs_repair && !check.is_clean);
-    assert!(matches!(format.repair(image.path()).unwrap(), Repair::Refused(_)));
+    assert!(matches!(format.repair(&source(&image)).unwrap(), Repair::Refused(_)));
 }

@@ -30,6 +30,8 @@ pub(crate) struct CpArguments {
     /// Keep owners too.
     #[arg(short, long)]
     preserve: bool,
+    #[command(flatten)]
+    parts: super::Parts,
 }
 
 /// One end of a copy.
@@ -69,7 +71,7 @@ fn is_directory(path: &str) -> Failure {
 }
 
 fn copy_out(arguments: &CpArguments, image: &Path, path: &[u8], to: &Path) -> Result<(), Failure> {
-    let mut opened = super::open::open(image)?;
+    let mut opened = super::open::open(&arguments.parts.of(image))?;
     let start = resolve(&mut *opened.files.tree, path, !arguments.recursive)?;
     if start.is_dir() && !arguments.recursive {
         return Err(is_directory(&shown(path)));
@@ -103,6 +105,7 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
         return Err(is_directory(&from.display().to_string()));
     }
     let _lock = ImageLock::take(image, true)?;
+    let source = arguments.parts.of(image);
     let request = Mount {
         read_only: false,
         options: "",
@@ -110,7 +113,7 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
         now: clock::mounting_at(SimTime::ZERO),
     };
     let mut fs: Box<dyn FileSystem> =
-        format_of(image)?.mount(image, &request, &mut |sentence| complain(&sentence))?;
+        format_of(&source)?.mount(&source, &request, &mut |sentence| complain(&sentence))?;
     let place = place(&mut fs, path, from);
     let copied = place.map(|(dir, name)| {
         let mut copy = CopyIn::new(&mut *fs, caller(), arguments.preserve);

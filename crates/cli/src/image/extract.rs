@@ -20,10 +20,12 @@ pub(crate) struct ExtractArguments {
     /// Extract only this file, or what this directory holds.
     #[arg(default_value = "/")]
     path: OsString,
+    #[command(flatten)]
+    parts: super::Parts,
 }
 
 pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
-    let mut image = open::open(&arguments.image)?;
+    let mut image = open::open(&arguments.parts.of(&arguments.image))?;
     let path = arguments.path.as_bytes();
     let start = resolve(&mut *image.files.tree, path, true)?;
     let to = &arguments.directory;

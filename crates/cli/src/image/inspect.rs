@@ -15,6 +15,8 @@ use crate::{Failure, complain, print};
 pub(crate) struct InspectArguments {
     /// The image file, a block device, or a drive file.
     image: PathBuf,
+    #[command(flatten)]
+    parts: super::Parts,
     #[command(subcommand)]
     what: What,
     /// Write JSON.
@@ -63,7 +65,7 @@ enum What {
 }
 
 pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
-    let (image, structure) = (&arguments.image, structure(&arguments.what));
+    let (image, structure) = (&arguments.parts.of(&arguments.image), structure(&arguments.what));
     let shown =
         format_of(image)?.inspect(image, &structure, &mut |sentence| complain(&sentence))?;
     print(&match (arguments.json, shown.text) {

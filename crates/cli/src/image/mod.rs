@@ -4,6 +4,7 @@ mod cp;
 mod extract;
 mod inspect;
 mod open;
+mod parts;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -18,6 +19,7 @@ use crate::{Failure, print};
 pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
+pub(crate) use parts::Parts;
 
 /// An image, and a path in it.
 #[derive(Debug, Args)]
@@ -31,6 +33,8 @@ pub(crate) struct ListArguments {
     /// A file or directory in it.
     #[arg(default_value = "/")]
     path: OsString,
+    #[command(flatten)]
+    parts: Parts,
 }
 
 /// An image, and a file in it.
@@ -40,10 +44,12 @@ pub(crate) struct CatArguments {
     image: PathBuf,
     /// The file in it.
     path: OsString,
+    #[command(flatten)]
+    parts: Parts,
 }
 
 pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
-    let mut image = open::open(&arguments.image)?;
+    let mut image = open::open(&arguments.parts.of(&arguments.image))?;
     let listing = dovetail_image::list(&mut *image.files.tree, arguments.path.as_bytes())?;
     print(&listing.lines)?;
     if listing.damage.is_empty() {
@@ -53,7 +59,7 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
-    let mut image = open::open(&arguments.image)?;
+    let mut image = open::open(&arguments.parts.of(&arguments.image))?;
     let tree = &mut *image.files.tree;
     let path = shown(arguments.path.as_bytes());
     let found = resolve(tree, arguments.path.as_bytes(), true)?;

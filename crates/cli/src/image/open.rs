@@ -1,8 +1,6 @@
 //! The files of an image, with the lock that keeps others from writing to it.
 
-use std::path::Path;
-
-use dovetail_image::{Files, format_of};
+use dovetail_image::{Files, Source, format_of};
 
 use crate::mount::ImageLock;
 use crate::{Failure, complain};
@@ -15,8 +13,8 @@ pub(super) struct Opened {
 
 /// Opens the files as the next mount would show them, or as near to it as can be, with a sentence
 /// on standard error.
-pub(super) fn open(image: &Path) -> Result<Opened, Failure> {
-    let (lock, held) = match ImageLock::take_now(image) {
+pub(super) fn open(image: &Source) -> Result<Opened, Failure> {
+    let (lock, held) = match ImageLock::take_now(image.path()) {
         Ok(lock) => (Some(lock), Ok(())),
         Err(Failure::Usage(why) | Failure::Failed(why)) => (None, Err(why)),
     };

@@ -14,6 +14,7 @@ use dovetail_image::{Mount, format_of};
 use dovetail_time::SimTime;
 use tracing::info;
 
+use crate::image::Parts;
 use crate::{Failure, clock, complain};
 pub(crate) use lock::ImageLock;
 
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
     image: PathBuf,
     /// The directory to mount at.
     directory: PathBuf,
+    #[command(flatten)]
+    parts: Parts,
     /// Mount options, separated by commas: those of every file system (ro, nosuid, nodev, noexec,
     /// noatime, sync, allow_other, ...) and those of the image's own: F2FS, ext3 or ext4.
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
@@ -72,12 +75,13 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
         options = options.flush_apart(move || drop(image.sync_data()));
     }
     let lock = ImageLock::take(&arguments.image, !options.read_only)?;
-    let format = format_of(&arguments.image)?;
-    options.kind = format.variant_on(&arguments.image)?.to_string();
+    let image = arguments.parts.of(&arguments.image);
+    let format = format_of(&image)?;
+    options.kind = format.variant_on(&image)?.to_string();
     info!(image = %source.display(), kind = options.kind, read_only = options.read_only, "opening the volume");
     let (read_only, now) = (options.read_only, clock::mounting_at(SimTime::ZERO));
     let request = Mount { read_only, options: &rest.join(","), seed: seed(), now };
-    let fs = format.mount(&arguments.image, &request, &mut |sentence| complain(&sentence))?;
+    let fs = format.mount(&image, &request, &mut |sentence| complain(&sentence))?;
     let session =
         dovetail_front::mount(fs, &arguments.directory, options).map_err(Failure::failed)?;
     Ok((lock, session))

@@ -1,6 +1,6 @@
 //! Zoned volumes: the write pointers of the device against the logs and what is in use.
 
-use dovetail_block::{BlockDevice, Zone, ZoneState};
+use dovetail_block::{BlockDevice, Zone};
 
 use super::{Checker, Finding};
 use crate::error::{Error, Incompatible};

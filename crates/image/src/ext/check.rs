@@ -1,7 +1,5 @@
 //! Checking an ext image.
 
-use std::path::Path;
-
 use dovetail_ext::fsck::{Finding, Options, check as check_volume};
 use serde_json::Map;
 
@@ -9,9 +7,9 @@ use super::failed;
 use crate::check::{counted, found, severities};
 use crate::format::device;
 use crate::stack::Device;
-use crate::{Check, Error, Found};
+use crate::{Check, Error, Found, Source};
 
-pub(super) fn check(image: &Path) -> Result<Check, Error> {
+pub(super) fn check(image: &Source) -> Result<Check, Error> {
     let device = Box::new(device(image, false)?) as Device;
     let report = check_volume(device, Options::default()).map_err(|error| failed(image, error))?;
     let c = &report.counts;

@@ -5,8 +5,6 @@ mod inspect;
 mod mount;
 mod stack;
 
-use std::path::Path;
-
 use dovetail_ext::format::{Compat, Incompat, Superblock};
 use dovetail_ext::{Error as VolumeError, Volume};
 use dovetail_vfs::FileSystem;
@@ -14,7 +12,7 @@ use dovetail_vfs::FileSystem;
 use crate::format::device;
 use crate::tree::Unmounted;
 use crate::{
-    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant,
+    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Source, Structure, Tell, Variant,
 };
 
 /// The family of ext.
@@ -40,7 +38,7 @@ impl Format for Ext {
         }
     }
 
-    fn variant_on(&self, image: &Path) -> Result<&'static str, Error> {
+    fn variant_on(&self, image: &Source) -> Result<&'static str, Error> {
         let mut device = device(image, false)?;
         match dovetail_ext::Ext::superblock_of(&mut device) {
             Ok(superblock) => Ok(variant(&superblock)),
@@ -54,7 +52,7 @@ impl Format for Ext {
     /// The journal's content shows.
     fn files(
         &self,
-        image: &Path,
+        image: &Source,
         held: Result<(), String>,
         tell: Tell<'_>,
     ) -> Result<Files, Error> {
@@ -69,24 +67,24 @@ impl Format for Ext {
 
     fn mount(
         &self,
-        image: &Path,
+        image: &Source,
         request: &Mount<'_>,
         tell: Tell<'_>,
     ) -> Result<Box<dyn FileSystem + Send>, Error> {
         mount::mount(image, request, tell)
     }
 
-    fn check(&self, image: &Path) -> Result<Check, Error> {
+    fn check(&self, image: &Source) -> Result<Check, Error> {
         check::check(image)
     }
 
-    fn repair(&self, _: &Path) -> Result<Repair, Error> {
+    fn repair(&self, _: &Source) -> Result<Repair, Error> {
         Ok(Repair::Refused("ext volumes are not repaired here; use e2fsck".into()))
     }
 
     fn inspect(
         &self,
-        image: &Path,
+        image: &Source,
         structure: &Structure,
         tell: Tell<'_>,
     ) -> Result<Inspected, Error> {
@@ -94,7 +92,7 @@ impl Format for Ext {
     }
 }
 
-fn failed(image: &Path, error: impl std::fmt::Display) -> Error {
+fn failed(image: &Source, error: impl std::fmt::Display) -> Error {
     Error::Failed(format!("{}: {error}", image.display()))
 }
 
@@ -106,7 +104,7 @@ fn variant(superblock: &Superblock) -> &'static str {
     }
 }
 
-fn volume(image: &Path, tell: Tell<'_>) -> Result<Volume<Medium>, Error> {
+fn volume(image: &Source, tell: Tell<'_>) -> Result<Volume<Medium>, Error> {
     let volume = Volume::open(device(image, false)?).map_err(|error| failed(image, error))?;
     if let Some(damage) = volume.superblock_damage() {
         tell(format!("{}: {damage}; the backup in group 1 is used", image.display()));

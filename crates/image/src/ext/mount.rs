@@ -1,6 +1,5 @@
 //! Mounting an ext image.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use dovetail_block::{
@@ -14,14 +13,14 @@ use dovetail_vfs::{FileSystem, Moment};
 
 use crate::format::{device, not_mounted};
 use crate::stack::Device;
-use crate::{Error, Medium, Mount, Tell, is_drive};
+use crate::{Error, Medium, Mount, Source, Tell, is_drive};
 
 /// Blocks of a journal that get a place in the image when it is mounted, at most: 128 MiB (assumed;
 /// large journals would take seconds).
 const MAX_FILLED: u64 = 32_768;
 
 pub(super) fn mount(
-    image: &Path,
+    image: &Source,
     request: &Mount<'_>,
     tell: Tell<'_>,
 ) -> Result<Box<dyn FileSystem + Send>, Error> {
@@ -55,7 +54,7 @@ pub(super) fn mount(
 }
 
 /// Damage of the first superblock, and the superblock made from its backup; `None` if it is whole.
-fn backup_of(image: &Path) -> Result<Option<(String, [u8; SUPERBLOCK_SIZE])>, Error> {
+fn backup_of(image: &Source) -> Result<Option<(String, [u8; SUPERBLOCK_SIZE])>, Error> {
     let mut device = device(image, false)?;
     if !matches!(Ext::superblock_of(&mut device), Err(dovetail_ext::Error::Corrupt(_))) {
         return Ok(None);
@@ -86,7 +85,7 @@ fn put_superblock(
 }
 
 fn mount_ext(
-    image: &Path,
+    image: &Source,
     device: Device,
     options: dovetail_ext::Options,
     now: Moment,
@@ -96,8 +95,8 @@ fn mount_ext(
 
 /// The journal is a hole of a new image, and an fsync that fills a part of one takes three times as
 /// long.
-fn fill_journal(image: &Path, journal: Vec<BlockRange>) -> Result<(), Error> {
-    if is_drive(image) {
+fn fill_journal(image: &Source, journal: Vec<BlockRange>) -> Result<(), Error> {
+    if is_drive(image.path()) {
         return Ok(()); // it has no holes, and takes its time to be switched on
     }
     let mut device = device(image, true)?;

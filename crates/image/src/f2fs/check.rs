@@ -1,7 +1,5 @@
 //! Checking and repairing an F2FS or IPLFS image.
 
-use std::path::Path;
-
 use dovetail_f2fs::fsck::{self, Area, Finding, Options, Remedy, RepairError, Report};
 use dovetail_vfs::check::Severity;
 use serde_json::{Map, Value, json};
@@ -11,9 +9,9 @@ use super::segments::LOGS;
 use crate::check::{by_kind, counted, found, severities};
 use crate::format::device;
 use crate::stack::Device;
-use crate::{Check, Counted, Error, Found, Repair};
+use crate::{Check, Counted, Error, Found, Repair, Source};
 
-pub(super) fn check(image: &Path) -> Result<Check, Error> {
+pub(super) fn check(image: &Source) -> Result<Check, Error> {
     let device = Box::new(device(image, false)?) as Device;
     let report =
         fsck::check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))?;
@@ -30,7 +28,7 @@ pub(super) fn check(image: &Path) -> Result<Check, Error> {
     })
 }
 
-pub(super) fn repair(image: &Path) -> Result<Repair, Error> {
+pub(super) fn repair(image: &Source) -> Result<Repair, Error> {
     match fsck::repair(device(image, true)?) {
         Ok(done) => Ok(Repair::Done(done.iter().map(finding).collect())),
         Err(RepairError::Volume(error)) => Err(failed(image, error)),

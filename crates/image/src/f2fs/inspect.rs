@@ -2,7 +2,7 @@
 
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
-    BlockAddr, Footer, NIDS_IN_NODE, Nid, SegNo, Timestamp, Variant, XATTR_NODE_OFFSET,
+    BlockAddr, Footer, Member, NIDS_IN_NODE, Nid, SegNo, Timestamp, Variant, XATTR_NODE_OFFSET,
     is_indirect, node_address, node_nid,
 };
 use dovetail_vfs::kit::VolumeTree;
@@ -52,7 +52,7 @@ pub(super) fn inspect(mut volume: Image, structure: &Structure) -> Result<Inspec
 
 fn superblock(volume: &Image) -> Value {
     let s = volume.superblock();
-    json!({
+    let mut facts = json!({
         "version": format!("{}.{}", s.version.0, s.version.1),
         "label": s.label,
         "uuid": s.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
@@ -75,7 +75,12 @@ fn superblock(volume: &Image) -> Value {
         "quota_inodes": s.quota_files.map(|nid| nid.0),
         "last_kernel": s.last_kernel,
         "made_by": s.made_by,
-    })
+    });
+    if !s.devices.is_empty() {
+        let device = |device: &Member| json!([device.path, device.segments]);
+        facts["devices"] = s.devices.iter().map(device).collect();
+    }
+    facts
 }
 
 fn checkpoint(volume: &Image) -> Value {

@@ -1,15 +1,14 @@
 //! F2FS and IPLFS.
 
 mod check;
+mod in_memory;
 mod inspect;
 mod inspect_iplfs;
 mod mount;
 mod segments;
 mod stack;
 
-use std::path::Path;
-
-use dovetail_block::{BLOCK_SIZE, OverlayDevice};
+use dovetail_block::BLOCK_SIZE;
 use dovetail_f2fs::format::{Features, Superblock, Variant as Layout};
 use dovetail_f2fs::{Error as VolumeError, F2fs as Mounted, Options, Volume};
 use dovetail_time::SimTime;
@@ -18,7 +17,7 @@ use dovetail_vfs::FileSystem;
 use crate::format::device;
 use crate::tree::Unmounted;
 use crate::{
-    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant,
+    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Source, Structure, Tell, Variant,
 };
 
 /// Blocks that a compressed cluster of F2FS has at most, of which one is stored at least.
@@ -42,7 +41,7 @@ impl Format for F2fs {
         Ok(!matches!(Volume::open(device), Err(VolumeError::NotF2fs { .. })))
     }
 
-    fn variant_on(&self, image: &Path) -> Result<&'static str, Error> {
+    fn variant_on(&self, image: &Source) -> Result<&'static str, Error> {
         let variant = Volume::open(device(image, false)?).map(|volume| volume.superblock().variant);
         Ok(if matches!(variant, Ok(Layout::Iplfs)) { "iplfs" } else { "f2fs" })
     }
@@ -51,13 +50,13 @@ impl Format for F2fs {
     /// checkpoint.
     fn files(
         &self,
-        image: &Path,
+        image: &Source,
         held: Result<(), String>,
         tell: Tell<'_>,
     ) -> Result<Files, Error> {
         let volume = volume(image)?;
         let most_bytes = most_bytes(volume.superblock());
-        match held.and_then(|()| mounted(image)) {
+        match held.and_then(|()| mounted(image, volume.superblock())) {
             Ok(fs) => Ok(Files { tree: Box::new(fs), most_bytes }),
             Err(why) => {
                 tell(format!("{why}; this is the last checkpoint"));
@@ -68,24 +67,24 @@ impl Format for F2fs {
 
     fn mount(
         &self,
-        image: &Path,
+        image: &Source,
         request: &Mount<'_>,
         _: Tell<'_>,
     ) -> Result<Box<dyn FileSystem + Send>, Error> {
         mount::mount(image, request)
     }
 
-    fn check(&self, image: &Path) -> Result<Check, Error> {
+    fn check(&self, image: &Source) -> Result<Check, Error> {
         check::check(image)
     }
 
-    fn repair(&self, image: &Path) -> Result<Repair, Error> {
+    fn repair(&self, image: &Source) -> Result<Repair, Error> {
         check::repair(image)
     }
 
     fn inspect(
         &self,
-        image: &Path,
+        image: &Source,
         structure: &Structure,
         _: Tell<'_>,
     ) -> Result<Inspected, Error> {
@@ -93,12 +92,12 @@ impl Format for F2fs {
     }
 }
 
-fn failed(image: &Path, error: impl std::fmt::Display) -> Error {
+fn failed(image: &Source, error: impl std::fmt::Display) -> Error {
     Error::Failed(format!("{}: {error}", image.display()))
 }
 
 /// The volume as of its last checkpoint.
-fn volume(image: &Path) -> Result<Volume<Medium>, Error> {
+fn volume(image: &Source) -> Result<Volume<Medium>, Error> {
     Volume::open(device(image, false)?).map_err(|error| failed(image, error))
 }
 
@@ -111,8 +110,9 @@ fn most_bytes(superblock: &Superblock) -> u64 {
     blocks.saturating_mul(BLOCK_SIZE).saturating_mul(cluster)
 }
 
-fn mounted(image: &Path) -> Result<Box<dyn FileSystem>, String> {
+fn mounted(image: &Source, superblock: &Superblock) -> Result<Box<dyn FileSystem>, String> {
     let device = device(image, false).map_err(|error| error.to_string())?;
-    let fs = Mounted::mount(OverlayDevice::new(device), Options::default(), SimTime::ZERO);
+    let device = in_memory::over(device, superblock);
+    let fs = Mounted::mount(device, Options::default(), SimTime::ZERO);
     Ok(Box::new(fs.map_err(|error| failed(image, error).to_string())?))
 }

@@ -1,17 +1,16 @@
 //! Mounting an F2FS or IPLFS image.
 
-use std::path::Path;
-
-use dovetail_block::{BlockDevice, OverlayDevice};
-use dovetail_f2fs::{BackgroundGc, F2fs, Options};
+use dovetail_block::BlockDevice;
+use dovetail_f2fs::{BackgroundGc, F2fs, Options, Volume};
 use dovetail_vfs::{FileSystem, Moment};
 
+use super::in_memory::over;
 use crate::format::{device, not_mounted};
 use crate::stack::Device;
-use crate::{Error, Mount};
+use crate::{Error, Mount, Source};
 
 pub(super) fn mount(
-    image: &Path,
+    image: &Source,
     request: &Mount<'_>,
 ) -> Result<Box<dyn FileSystem + Send>, Error> {
     let mut options =
@@ -32,7 +31,7 @@ pub(super) fn mount(
 /// be recovered is mounted as of its last checkpoint if nothing is lost by that, or if it was asked
 /// for.
 fn mount_read_only(
-    image: &Path,
+    image: &Source,
     options: Options,
     now: Moment,
 ) -> Result<Box<dyn FileSystem + Send>, Error> {
@@ -43,10 +42,12 @@ fn mount_read_only(
     if options.no_recovery {
         return Ok(Box::new(mount_as_is()?));
     }
+    let volume = Volume::open(device(image, false)?).map_err(|error| not_mounted(image, error))?;
+    let superblock = volume.superblock().clone();
     // nothing is asked to change, so that what decides about changes does not matter
-    let in_memory =
-        Options { seed: options.seed, background_gc: BackgroundGc::Off, ..Options::default() };
-    let overlay = Box::new(OverlayDevice::new(device(image, false)?)) as Device;
+    let background_gc = if superblock.is_zoned() { BackgroundGc::Sync } else { BackgroundGc::Off };
+    let in_memory = Options { seed: options.seed, background_gc, ..Options::default() };
+    let overlay = over(volume.into_device(), &superblock);
     match F2fs::mount(overlay, in_memory, now) {
         Ok(fs) => Ok(Box::new(fs)),
         Err(why) => {
