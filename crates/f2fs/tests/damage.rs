@@ -179,8 +179,8 @@ fn features_that_are_not_supported_are_named() {
     tool("mkfs.f2fs", &["-q", path.to_str().unwrap()]);
     let mut image = MemoryDevice::from_image(&path).unwrap();
     for block in [0, 1] {
-        image.bytes_mut(Lba(block)).unwrap()[1024 + 2180] |= 2;
+        image.bytes_mut(Lba(block)).unwrap()[1024 + 2181] |= 0x80;
     }
     let error = Volume::open(image).unwrap_err();
-    assert_eq!(error.to_string(), "the volume uses features that are not supported: blkzoned");
+    assert_eq!(error.to_string(), "the volume uses features that are not supported: device_alias");
 }

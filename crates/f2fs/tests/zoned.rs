@@ -7,14 +7,15 @@ use dovetail_block::{
     ZoneState, ZonedDevice, Zones, performs_at_once,
 };
 use dovetail_f2fs::format::SegNo;
-use dovetail_f2fs::fsck::{Options as CheckOptions, check};
+use dovetail_f2fs::fsck::{Finding, Options as CheckOptions, RepairError, check, repair};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
 
+use crate::common::lab::Lab;
 use crate::common::strict_fsck;
-use crate::common::zoned::{shown, zoned_volume, zones};
+use crate::common::zoned::{shown, states_of, zoned_volume, zones};
 
 type Zoned = ZonedDevice<MemoryDevice>;
 
@@ -236,7 +237,7 @@ fn what_cannot_be_mounted_is_refused_with_what_would() {
     let few = |max_open| {
         let device = volume().into_below();
         let zones = Zones { max_open, ..zones(512, 16, 16, 4) };
-        let states = crate::common::zoned::states_of(&device, &zones);
+        let states = states_of(&device, &zones);
         ZonedDevice::found(device, zones, states)
     };
     let error = refused(few(5), "");
@@ -256,4 +257,92 @@ fn what_cannot_be_mounted_is_refused_with_what_would() {
     let states = all_empty(zones(512, 32, 32, 2));
     let other = ZonedDevice::found(volume().into_below(), zones(512, 32, 32, 2), states);
     assert!(refused(other, "").contains("zones of 8192 blocks"), "of another size");
+}
+
+/// A volume of 96 MiB with files, cut while it was in use.
+fn small_and_cut() -> (MemoryDevice, Zones) {
+    let small = zones(96, 2, 2, 8);
+    let mut fs = mount(zoned_volume(96, small), "");
+    let ino = file(&mut fs, b"file");
+    fill(&mut fs, ino, 3);
+    for n in 0..20 {
+        let name = format!("a name of a file, number {n}");
+        let small = file(&mut fs, name.as_bytes());
+        fs.write(&Caller::default(), small, 0, &[n; 9000]).unwrap();
+    }
+    fs.sync().unwrap();
+    overwrite(&mut fs, ino, 3, 40, 5);
+    (fs.into_device().device.into_below(), small)
+}
+
+/// Whatever the bytes and the write pointers say, a check and a mount end with an error at worst.
+#[test]
+fn damaged_zoned_volumes_end_in_errors() {
+    let (image, zones) = small_and_cut();
+    let used: Vec<Lba> = image.used().map(|(lba, _)| lba).collect();
+    let states = states_of(&image, &zones);
+    let (mut mounted, mut rng) = (0, Rng::new(20));
+    for _ in 0..400 {
+        let (mut image, mut states) = (image.clone(), states.clone());
+        for _ in 0..rng.below(12) {
+            let block = used[rng.below(used.len() as u64) as usize];
+            let (byte, mask) = (rng.below(4096) as usize, 1 + rng.below(255) as u8);
+            image.bytes_mut(block).unwrap()[byte] ^= mask;
+        }
+        for _ in 0..rng.below(4) {
+            let zone = rng.below(states.len() as u64) as usize;
+            states[zone] = match rng.below(4) {
+                0 => (ZoneState::Empty, 0),
+                1 => (ZoneState::Full, zones.capacity),
+                2 => (ZoneState::ReadOnly, 7),
+                _ => (ZoneState::Closed, 1 + rng.below(zones.capacity - 1)),
+            };
+        }
+        let device = ZonedDevice::found(image, zones, states);
+        let _ = check(device.clone(), CheckOptions::default(), |_| {});
+        let _ = repair(device.clone());
+        let Ok(mut fs) = F2fs::mount(device, Options::default(), SimTime::ZERO) else { continue };
+        mounted += 1;
+        let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+        if let Ok(made) = fs.create(&Caller::default(), fs.root(), b"new", &node) {
+            let _ = fs.write(&Caller::default(), made.ino, 0, &[1; 50_000]);
+            let _ = fs.fsync(made.ino, false);
+        }
+        let _ = fs.unmount();
+    }
+    assert!(mounted > 50, "{mounted}");
+}
+
+/// A repair writes what it changes to the start of an empty zone, and resets zones that hold
+/// nothing; without the zones it does nothing.
+#[test]
+fn a_zoned_volume_is_repaired_in_the_order_of_its_zones() {
+    let mut fs = mount(zoned_volume(512, zones(512, 16, 12, 4)), "");
+    let ino = file(&mut fs, b"file");
+    fill(&mut fs, ino, 3);
+    let device = fs.unmount().unwrap().device;
+    let layout = *device.table().zones();
+    let states: Vec<_> = (0..layout.count)
+        .map(|zone| (device.table().state(zone), device.table().written(zone)))
+        .collect();
+    let mut lab = Lab::new(device.into_below());
+    let links = lab.in_inode("file", 12);
+    lab.set(links, &7_u32.to_le_bytes());
+    let refused = repair(lab.image.clone()).unwrap_err();
+    assert_eq!(refused, RepairError::NoZones);
+    let mut states = states;
+    states[20] = (ZoneState::Closed, 40);
+    let mut device = ZonedDevice::found(lab.image, layout, states);
+    let report = check(&mut device, CheckOptions::default(), |_| {}).unwrap();
+    assert!(report.findings.iter().any(|found| matches!(found, Finding::ZoneLeft { .. })));
+    let done = repair(&mut device).unwrap();
+    assert_eq!(done.len(), 2, "{done:?}");
+    let report = check(&mut device, CheckOptions::default(), |_| {}).unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!(device.table().state(20), ZoneState::Empty);
+    let mut fs = mount(device, "");
+    let found = fs.lookup(fs.root(), b"file").unwrap();
+    assert_eq!(found.links, 1);
+    fs.write(&Caller::default(), found.ino, 0, &[3; 100_000]).unwrap();
+    fs.unmount().unwrap();
 }

@@ -300,3 +300,30 @@ fn a_volume_on_two_ordinary_devices_is_that_of_mkfs_f2fs() {
         }
     }
 }
+
+/// Two image files that were mounted and written to: fsck.f2fs finds the second by its path.
+#[test]
+fn fsck_f2fs_checks_a_volume_on_two_image_files() {
+    use dovetail_vfs::{Caller, FileSystem, NewNode};
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let paths = ["1", "2"].map(|name| folder.path().join(name));
+    paths.iter().for_each(|path| std::fs::File::create(path).unwrap().set_len(96 << 20).unwrap());
+    let blocks = 96 * MIB;
+    let parts = paths.each_ref().map(|path| ImageDevice::open_read_write(path).unwrap());
+    let mut device =
+        JoinedDevice::new(parts.into_iter().zip(device_blocks(&[blocks, blocks], false))).unwrap();
+    let devices = paths
+        .each_ref()
+        .map(|path| DevicePart { path: path.to_str().unwrap().to_string(), blocks });
+    mkfs(&mut device, &MkfsOptions { devices: devices.to_vec(), ..MkfsOptions::default() })
+        .unwrap();
+    let start = dovetail_time::SimTime::ZERO;
+    let mut fs = dovetail_f2fs::F2fs::mount(device, Default::default(), start).unwrap();
+    let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+    let ino = fs.create(&Caller::default(), fs.root(), b"file", &node).unwrap().ino;
+    for mib in 0..100 {
+        fs.write(&Caller::default(), ino, mib << 20, &vec![7; 1 << 20]).unwrap();
+    }
+    drop(fs.unmount().unwrap());
+    crate::common::check_clean(&paths[0]);
+}

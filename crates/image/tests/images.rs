@@ -60,7 +60,12 @@ fn fill(format: &dyn Format, image: &Source) {
     let mut fs = format.mount(image, &request, &mut quiet).unwrap();
     let root = fs.root();
     let mut copy = CopyIn::new(&mut *fs, Caller::default(), false);
-    copy.copy(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")), false, root, b"tests");
+    copy.copy(
+        std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")),
+        false,
+        root,
+        b"tests",
+    );
     assert_eq!(copy.errors, [""; 0]);
     fs.unmount().unwrap();
 }

@@ -60,12 +60,17 @@ impl<D: BlockDevice> Checker<'_, D> {
                 let (segno, offset) = (position.segment, position.offset.into());
                 self.found(Finding::LogPointer { log, segno, offset, zone, written });
             }
-            None if written > 0 && last_used.is_none() => {
+            None if written > 0 && last_used.is_none() && !self.is_claimed(first, per_section) => {
                 self.found(Finding::ZoneLeft { zone, written });
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Something leads to a block of these segments, whatever the SIT says.
+    fn is_claimed(&self, first: SegNo, segments: u32) -> bool {
+        (first.0..first.0 + segments).any(|segno| self.claims.segment(SegNo(segno)).is_some())
     }
 
     /// The last block of a section that the SIT has in use, counted from its start.

@@ -58,7 +58,7 @@ pub enum MkfsError {
     /// Too few conventional zones for the metadata.
     #[error(
         "the metadata are written in place and need {needed} conventional zones, and the device has {found}: use one \
-         with more, or put an ordinary device of at least {mib} MiB in front of it (-c ZONED ORDINARY)"
+         with more, or put an ordinary device of at least {mib} MiB in front of it (mkfs f2fs -m ORDINARY -c ZONED)"
     )]
     TooFewConventional {
         /// Zones that the metadata take.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, DeviceInfo,
-    Devirtualize, Hints, Lba,
+    Devirtualize, Hints, Lba, ZoneAction,
 };
 use dovetail_time::SimTime;
 
@@ -68,6 +68,13 @@ impl<D: BlockDevice> Blocks<D> {
     /// The device again; what was cached is forgotten.
     pub(crate) fn into_device(self) -> D {
         self.device
+    }
+
+    /// Empties the zone that starts there.
+    pub(crate) fn reset_zone(&mut self, start: Lba) -> Result<(), DeviceError> {
+        let reset = Command::Zone { start: Some(start), action: ZoneAction::Reset };
+        self.now = self.device.submit(self.now, reset)?.done;
+        Ok(())
     }
 
     /// The size of the device in blocks.

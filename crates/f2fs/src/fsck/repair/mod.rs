@@ -59,6 +59,9 @@ pub enum RepairError {
          `dovetail devirtualize --undo`"
     )]
     Devirtualized,
+    /// Zones are written in order, and where they stand is not known.
+    #[error("a zoned volume is repaired with its zones only: give its zone report (--zones)")]
+    NoZones,
     /// Repaired blocks are written to free segments, and there are too few.
     #[error("there is no free segment to write repaired blocks to")]
     NoSpace,
@@ -98,8 +101,15 @@ pub(super) fn repair_segments<D: BlockDevice>(
     checker: Checker<'_, D>,
     findings: Vec<Finding>,
 ) -> Result<Vec<Finding>, RepairError> {
+    if checker.volume.superblock.is_zoned() && checker.zones.is_none() {
+        return Err(RepairError::NoZones);
+    }
+    let zones = checker.zones;
     let mut repair = Repair::new(checker);
-    if findings.iter().any(|finding| !is_of_superblock(finding)) {
+    let is_apart = |finding: &Finding| {
+        is_of_superblock(finding) || matches!(finding, Finding::ZoneLeft { .. })
+    };
+    if findings.iter().any(|finding| !is_apart(finding)) {
         repair.edit_nodes(&findings)?;
         repair.edit_dentries()?;
         repair.move_blocks()?;
@@ -107,6 +117,14 @@ pub(super) fn repair_segments<D: BlockDevice>(
         repair.commit()?;
     }
     repair.copy_superblock(&findings)?;
+    for finding in &findings {
+        if let (Finding::ZoneLeft { zone, .. }, Some(zones)) = (finding, zones)
+            && !repair.has_written_to(*zone)
+        {
+            repair.checker.volume.blocks.reset_zone(zones.start(*zone))?;
+        }
+    }
+    repair.checker.volume.blocks.flush()?;
     Ok(findings)
 }
 

@@ -9,6 +9,7 @@ use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo,
     Summary, SummaryKind, seal_inode, set_node_address, summary_block,
 };
+use crate::section_zones::SectionZones;
 
 /// The segments that are being filled.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(super) struct Space {
     data: Option<(SegNo, u32)>,
     /// Segments above this one were asked already; `None` at the start.
     below: Option<u32>,
+    /// Sections above this one were asked already, on a zoned volume.
+    sections_below: Option<u32>,
 }
 
 impl<D: BlockDevice> Repair<'_, D> {
@@ -93,26 +96,82 @@ impl<D: BlockDevice> Repair<'_, D> {
 
     fn next_block(&mut self, node: bool) -> Result<BlockAddr, RepairError> {
         let current = if node { self.space.nodes } else { self.space.data };
-        let (segno, offset) = match current.filter(|&(_, offset)| offset < BLOCKS_IN_SEGMENT) {
+        let zones = self.checker.zones;
+        let room = |segno| zones.map_or(BLOCKS_IN_SEGMENT, |zones| zones.usable_blocks(segno));
+        let (segno, offset) = match current.filter(|&(segno, offset)| offset < room(segno)) {
             Some(place) => place,
-            None => (self.open_segment(node)?, 0),
+            None => {
+                let following = current.and_then(|(segno, _)| self.following(segno));
+                let segno = match (following, zones) {
+                    (Some(segno), _) => segno,
+                    (None, Some(zones)) => self.open_section(&zones)?,
+                    (None, None) => self.find_segment()?,
+                };
+                self.begin_summary(segno, node);
+                (segno, 0)
+            }
         };
         *(if node { &mut self.space.nodes } else { &mut self.space.data }) =
             Some((segno, offset + 1));
         Ok(self.checker.volume.block_in_segment(segno, offset))
     }
 
-    /// A segment without a block in use, searched from the end; its summary begins empty.
-    fn open_segment(&mut self, node: bool) -> Result<SegNo, RepairError> {
+    /// The next segment of a section of a zoned volume, if it can be written.
+    fn following(&self, segno: SegNo) -> Option<SegNo> {
+        let zones = self.checker.zones?;
+        let next = SegNo(segno.0 + 1);
+        let per_section = self.checker.volume.superblock.segments_per_section;
+        let is_same = next.0 / per_section == segno.0 / per_section;
+        (is_same && zones.usable_blocks(next) > 0).then_some(next)
+    }
+
+    /// The first segment of a section of a zoned volume without a block in use, searched from the
+    /// end; its zone is emptied.
+    fn open_section(&mut self, zones: &SectionZones) -> Result<SegNo, RepairError> {
+        let superblock = &self.checker.volume.superblock;
+        let (per_section, sections) = (superblock.segments_per_section, superblock.section_count);
+        for section in (0..self.space.sections_below.unwrap_or(sections)).rev() {
+            self.space.sections_below = Some(section);
+            let first = section * per_section;
+            let mut is_free = true;
+            for segno in (first..first + per_section).map(SegNo) {
+                is_free &= self.is_free(segno)?;
+            }
+            if is_free {
+                if zones.is_sequential(section) {
+                    self.checker.volume.blocks.reset_zone(zones.start(section))?;
+                }
+                return Ok(SegNo(first));
+            }
+        }
+        Err(RepairError::NoSpace)
+    }
+
+    fn is_free(&mut self, segno: SegNo) -> Result<bool, RepairError> {
+        let entry = self.checker.volume.stored_segment(segno)?;
+        let empty = entry.valid_map == [0; 64] && self.checker.claims.segment(segno).is_none();
+        Ok(empty && !self.checker.logs.writes_to(segno))
+    }
+
+    fn begin_summary(&mut self, segno: SegNo, node: bool) {
+        let kind = if node { SummaryKind::Node } else { SummaryKind::Data };
+        let empty = summary_block(&[Summary::default(); 512], kind);
+        self.summaries.insert(segno, Box::new(empty));
+    }
+
+    /// Repaired blocks were written to the section.
+    pub(super) fn has_written_to(&self, section: u32) -> bool {
+        let per_section = self.checker.volume.superblock.segments_per_section;
+        self.summaries.keys().any(|segno| segno.0 / per_section == section)
+            && self.space.sections_below.is_some_and(|below| section >= below)
+    }
+
+    /// A segment without a block in use, searched from the end.
+    fn find_segment(&mut self) -> Result<SegNo, RepairError> {
         let count = self.space.below.unwrap_or(self.checker.volume.superblock.segment_count_main);
         for segno in (0..count).rev().map(SegNo) {
-            let entry = self.checker.volume.stored_segment(segno)?;
-            let empty = entry.valid_map == [0; 64] && self.checker.claims.segment(segno).is_none();
-            if empty && !self.checker.logs.writes_to(segno) {
+            if self.is_free(segno)? {
                 self.space.below = Some(segno.0);
-                let kind = if node { SummaryKind::Node } else { SummaryKind::Data };
-                self.summaries
-                    .insert(segno, Box::new(summary_block(&[Summary::default(); 512], kind)));
                 return Ok(segno);
             }
         }
