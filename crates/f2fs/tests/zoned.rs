@@ -50,12 +50,8 @@ impl BlockDevice for Watched {
                 self.finishes += u32::from(*action == ZoneAction::Finish);
                 self.reset_before = start.filter(|_| *action == ZoneAction::Reset);
             }
-            Command::Write { range, .. }
-                if range.start.0 >= self.device.table().zones().first.0 =>
-            {
-                if self.reset_before == Some(range.start) {
-                    self.reset_before = None;
-                }
+            Command::Write { range, .. } if self.reset_before == Some(range.start) => {
+                self.reset_before = None;
             }
             _ => {}
         }
@@ -345,4 +341,31 @@ fn a_zoned_volume_is_repaired_in_the_order_of_its_zones() {
     assert_eq!(found.links, 1);
     fs.write(&Caller::default(), found.ino, 0, &[3; 100_000]).unwrap();
     fs.unmount().unwrap();
+}
+
+/// A pointer that is moved on, taken back, or left where nothing is: one finding each.
+#[test]
+fn each_wrong_write_pointer_has_its_finding() {
+    let mut fs = mount(zoned_volume(512, zones(512, 16, 16, 2)), "");
+    let ino = file(&mut fs, b"file");
+    fill(&mut fs, ino, 20);
+    let device = fs.unmount().unwrap().device;
+    let layout = *device.table().zones();
+    let states: Vec<_> = (0..layout.count)
+        .map(|zone| (device.table().state(zone), device.table().written(zone)))
+        .collect();
+    let log = states.iter().position(|(state, _)| *state == ZoneState::ImplicitlyOpen).unwrap();
+    let full = states.iter().position(|(state, _)| *state == ZoneState::Full).unwrap();
+    let found = |zone: usize, state: (ZoneState, u64)| {
+        let mut states = states.clone();
+        states[zone] = state;
+        let device = ZonedDevice::found(device.below().clone(), layout, states);
+        let report = check(device, CheckOptions::default(), |_| {}).unwrap();
+        report.findings.iter().map(|finding| finding.kind().name).collect::<Vec<_>>()
+    };
+    let written = states[log].1;
+    assert_eq!(found(log, states[log]), [""; 0]);
+    assert_eq!(found(log, (ZoneState::Closed, written + 9)), ["LogPointer"]);
+    assert_eq!(found(full, (ZoneState::Closed, 9)), ["BeyondPointer"]);
+    assert_eq!(found(26, (ZoneState::Full, layout.capacity)), ["ZoneLeft"]);
 }

@@ -115,8 +115,8 @@ fn zones_of(info: &DeviceInfo, options: &MkfsOptions) -> Result<Option<Zones>, M
         (Some(zones), true) => zones,
     };
     let blocks = zones.blocks;
-    if !blocks.is_power_of_two() || blocks < SEGMENT || blocks > super::options::MAX_ZONE * SEGMENT
-    {
+    let allowed = SEGMENT..=super::options::MAX_ZONE * SEGMENT;
+    if !blocks.is_power_of_two() || !allowed.contains(&blocks) {
         return Err(MkfsError::ZoneSize { blocks });
     }
     if zones.capacity == 0 || zones.count == 0 {
