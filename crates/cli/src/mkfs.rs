@@ -314,6 +314,7 @@ fn make<R>(
             return Err(failed(format!("{found} is there; -f overwrites it")));
         }
     }
+    let _locks = lock_others(target)?;
     if let Some(size) = target.size {
         if is_drive(image) {
             return Err(failed("it is a drive, whose size is its own; leave --size out".into()));
@@ -326,6 +327,21 @@ fn make<R>(
     let medium = Medium::open_for_mkfs(&source, target.devices.new_zones());
     let (mut medium, sizes) = medium.map_err(|error| failed(error.to_string()))?;
     make_on(&mut medium, &sizes).map_err(failed)
+}
+
+/// Locks the other devices of the volume; what is there is overwritten only if that was asked for.
+fn lock_others(target: &Target) -> Result<Vec<ImageLock>, Failure> {
+    let mut locks = Vec::new();
+    for other in &target.devices.others {
+        let failed = |error: String| Failure::Failed(format!("{}: {error}", other.display()));
+        locks.push(ImageLock::take(other, true)?);
+        let device = Medium::open_read_only(other).map_err(|error| failed(error.to_string()));
+        let found = existing_content(&mut device?).map_err(|error| failed(error.to_string()))?;
+        if let Some(found) = found.filter(|_| !target.force) {
+            return Err(failed(format!("{found} is there; -f overwrites it")));
+        }
+    }
+    Ok(locks)
 }
 
 fn resize(image: &Path, before: Option<u64>, size: u64) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ mod mount;
 mod mounted;
 mod referee;
 mod scales;
+mod zoned;
 
 // of which file system `manifest` tells: of the one whose types stand beside it
 use dovetail_f2fs::format::{FileType, Inode};

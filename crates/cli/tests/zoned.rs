@@ -1,0 +1,63 @@
+//! Images of zoned devices, and volumes on several, as a user types them.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs a command in a folder; returns its exit code and what it wrote.
+fn run(folder: &Path, line: &str) -> (Option<i32>, String, String) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    let output = program.current_dir(folder).args(line.split(' ')).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn done(folder: &Path, line: &str) -> String {
+    let (code, out, error) = run(folder, line);
+    assert_eq!((code, error.as_str()), (Some(0), ""), "{line}: {out}");
+    out
+}
+
+#[test]
+fn an_image_of_a_zoned_device_goes_with_its_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("file"), [7; 10_000]).unwrap();
+    done(
+        at,
+        "mkfs f2fs -m image --size 512M --zones zones --zone-size 16M --zone-capacity 12M --conventional 4",
+    );
+    done(at, "cp --zones zones file image:/copy");
+    assert!(done(at, "ls --zones zones image").contains(" copy\n"));
+    assert_eq!(done(at, "cat image /copy").len(), 10_000, "to read it needs no report");
+    assert!(done(at, "fsck --zones zones image").contains("free segments"));
+    assert!(done(at, "fsck image").contains("not checked: the free segments and write pointers"));
+    let report = std::fs::read_to_string(at.join("zones")).unwrap();
+    assert_eq!((report.lines().count(), report.matches("CONVENTIONAL").count()), (32, 4));
+    let (code, _, error) = run(at, "cp file image:/blind");
+    assert_eq!(code, Some(1));
+    assert!(error.contains("give its zone report (--zones)"), "{error}");
+    let (code, _, error) = run(at, "fsck --zones file image");
+    assert_eq!(code, Some(8));
+    assert!(error.contains("the zone report file cannot be used"), "{error}");
+}
+
+#[test]
+fn a_volume_on_two_images_is_found_by_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("file"), [7; 10_000]).unwrap();
+    std::fs::File::create(at.join("b")).unwrap().set_len(256 << 20).unwrap();
+    done(at, "mkfs f2fs a --size 128M -c b");
+    done(at, "cp --device b file a:/copy");
+    assert_eq!(done(at, "cat a /copy --device b").len(), 10_000);
+    assert!(done(at, "inspect --device b a superblock").contains("/b\""));
+    let (code, _, error) = run(at, "ls a");
+    assert_eq!(code, Some(1));
+    assert!(error.contains("on 2 devices") && error.contains("--device names it"), "{error}");
+    done(at, "mkfs f2fs c --size 128M");
+    let (code, _, error) = run(at, "mkfs f2fs d --size 128M -c c");
+    assert_eq!(code, Some(1));
+    assert!(error.contains("c: an F2FS volume is there; -f overwrites it"), "{error}");
+}
