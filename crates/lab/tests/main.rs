@@ -19,3 +19,4 @@ mod scales;
 mod truth;
 mod write_path;
 mod zoned;
+mod zoned_crash;

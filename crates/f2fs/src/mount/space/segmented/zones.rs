@@ -196,6 +196,8 @@ impl SegmentSpace {
         count: usize,
     ) -> Result<bool, Error> {
         let Some(zones) = &mut self.zones else { return Ok(false) };
+        // a recovery may have found blocks in what the checkpoint had as free
+        zones.dead.retain(|&section| self.segments.is_section_free(section));
         let dead: Vec<u32> = zones.dead.iter().copied().take(count).collect();
         dead.iter().try_for_each(|&section| zones.act(io, section, ZoneAction::Reset))?;
         Ok(!dead.is_empty())
