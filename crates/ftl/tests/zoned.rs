@@ -126,7 +126,7 @@ fn a_flush_keeps_what_a_die_does_not_take_yet() {
 #[test]
 fn a_zone_without_blocks_in_reserve_can_only_be_read() {
     let config = small();
-    let zones = ZoneConfig { spare: 0, ..config.zones.unwrap() };
+    let zones = ZoneConfig { spare: 1, ..config.zones.unwrap() };
     let mut drive = ZonedDrive::new(DriveConfig { zones: Some(zones), ..config }).unwrap();
     let mut now = us(0);
     let zones = *drive.zones().zones();
@@ -196,7 +196,7 @@ fn random_config(rng: &mut Rng) -> DriveConfig {
         max_active,
         max_append: 8,
         window,
-        spare: 3,
+        spare: 1 + rng.below(3) as u32,
         finish_fills: rng.chance(0.5),
     };
     let unit = planes * bits;
@@ -322,13 +322,31 @@ struct Rig {
     version: u64,
     cuts: u64,
     commands: u64,
+    /// Zones that are used.
+    zones: u32,
 }
 
 impl Rig {
+    /// Fills all zones but those that are used: what is erased is soon given to another.
+    fn leave_few_blocks(&mut self) {
+        let zones = *self.model.table.zones();
+        for zone in self.zones.min(zones.count)..zones.count {
+            let (range, first) = (BlockRange::new(zones.start(zone), 1), self.next_versions(1));
+            let (data, hints) = (Data::Patterns(first), Hints::default());
+            let command = Command::Write { range, data, hints, fua: true };
+            let did = self.drive.submit(self.now, command).map(|done| done.done);
+            self.now = self.wrote(zone, range, first, true, did);
+            let (start, action) = (Some(zones.start(zone)), ZoneAction::Finish);
+            self.now = submit(&mut self.drive, self.now, Command::Zone { start, action });
+            self.model.table.perform(zone, action).unwrap();
+            self.model.will_be_safe(self.now, zone);
+        }
+    }
+
     fn step(&mut self) {
         self.commands += 1;
         let zones = *self.model.table.zones();
-        let zone = self.rng.below(u64::from(zones.count.min(7))) as u32;
+        let zone = self.rng.below(u64::from(zones.count.min(self.zones))) as u32;
         let done = match self.rng.below(20) {
             0..9 => self.write(zone),
             9..11 => self.append(zone),
@@ -594,7 +612,7 @@ fn run(seed: u64) -> (u64, u64) {
     let config = random_config(&mut rng);
     let mut drive = ZonedDrive::new(config).unwrap();
     if seed.is_multiple_of(3) {
-        let rate = 0.002;
+        let rate = [0.002, 0.02][rng.below(2) as usize];
         drive.set_faults(FaultPlan {
             seed,
             program_rate: rate,
@@ -604,7 +622,11 @@ fn run(seed: u64) -> (u64, u64) {
     }
     drive.remember_operations();
     let model = Model::new(&drive);
-    let mut rig = Rig { drive, model, rng, now: us(0), version: 0, cuts: 0, commands: 0 };
+    let zones = [4, 7, 14][rng.below(3) as usize];
+    let mut rig = Rig { drive, model, rng, now: us(0), version: 0, cuts: 0, commands: 0, zones };
+    if seed % 4 == 1 && !seed.is_multiple_of(3) {
+        rig.leave_few_blocks();
+    }
     for _ in 0..12 {
         for _ in 0..rig.rng.below(160) {
             rig.step();

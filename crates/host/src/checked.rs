@@ -113,6 +113,9 @@ impl<D: BlockDevice> CheckedDevice<D> {
     /// [`HostError::Device`].
     pub fn discard(&mut self, at: SimTime, ranges: &[SectorRange]) -> Result<SimTime, HostError> {
         let done = self.submit(at, Command::Discard { ranges })?;
+        let zones = self.device.info().capabilities.zones;
+        let conventional = zones.map(|zones| zones.conventional_part(ranges));
+        let ranges = conventional.as_deref().unwrap_or(ranges);
         for blocks in ranges.iter().map(|range| range.blocks_inside()) {
             self.expected.clear(blocks);
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize,
     EventId, HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Rename, RenameId, Scheduler,
-    SchedulingHint, ZoneAction, ZoneTable,
+    SchedulingHint, ZoneAction, ZoneError, ZoneTable,
 };
 use dovetail_time::SimTime;
 
@@ -111,7 +111,11 @@ impl PlannedDevice {
         let Some(table) = &mut self.zones else { return Ok(()) };
         if let Some(zone) = table.zones().index(range.start) {
             table.begin_write(zone, range)?;
-            table.wrote(zone, range.blocks);
+            let to = table.pointer_after(zone, range);
+            table.wrote(zone, to - table.written(zone));
+        } else if range.end() > table.zones().first {
+            let (at, pointer) = (range.start, table.zones().first);
+            return Err(ZoneError::InvalidWrite { zone: 0, at, pointer }.into());
         }
         Ok(())
     }
@@ -124,6 +128,9 @@ impl PlannedDevice {
         };
         for zone in zones {
             table.perform(zone, action)?;
+            if let ZoneAction::FlushWindow { up_to } = action {
+                table.wrote(zone, up_to.0 - table.zones().start(zone).0 - table.written(zone));
+            }
             let range = BlockRange::new(table.zones().start(zone), table.zones().blocks);
             if action == ZoneAction::Reset {
                 self.mirror.discard(range.into());
@@ -160,6 +167,9 @@ impl PlannedDevice {
                 if !self.info.capabilities.discard {
                     return Err(DeviceError::Unsupported("discard"));
                 }
+                let zones = self.info.capabilities.zones;
+                let conventional = zones.map(|zones| zones.conventional_part(ranges));
+                let ranges = conventional.as_deref().unwrap_or(ranges);
                 for range in ranges {
                     self.check(range.blocks_inside(), range.blocks_inside().blocks)?;
                     self.mirror.discard(*range);

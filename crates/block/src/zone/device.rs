@@ -74,7 +74,8 @@ impl<D: BlockDevice> ZonedDevice<D> {
         self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
         if let Some(zone) = self.table.zones().index(range.start) {
             self.table.begin_write(zone, range)?;
-            self.table.wrote(zone, range.blocks);
+            let to = self.table.pointer_after(zone, range);
+            self.table.wrote(zone, to - self.table.written(zone));
         } else if range.end() > self.table.zones().first {
             return Err(crosses_border(range, self.table.zones()));
         }
@@ -115,6 +116,10 @@ impl<D: BlockDevice> ZonedDevice<D> {
         let mut done = at;
         for zone in zones {
             self.table.perform(zone, action)?;
+            if let ZoneAction::FlushWindow { up_to } = action {
+                let to = up_to.0 - self.table.zones().start(zone).0;
+                self.table.wrote(zone, to - self.table.written(zone));
+            }
             if action == ZoneAction::Reset && self.below.info().capabilities.discard {
                 let range = BlockRange::new(self.table.zones().start(zone), self.zone_blocks());
                 let ranges = [range.into()];
@@ -160,9 +165,7 @@ impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
             }
             // within a zone it would change nothing that can be seen
             Command::Discard { ranges } => {
-                let end = self.table.zones().first;
-                let conventional: Vec<_> =
-                    ranges.iter().copied().filter(|r| r.blocks_touched().end() <= end).collect();
+                let conventional = self.table.zones().conventional_part(ranges);
                 self.below.submit(at, Command::Discard { ranges: &conventional })
             }
             other => self.below.submit(at, other),

@@ -8,7 +8,7 @@ mod report;
 mod state;
 mod table;
 
-use crate::addr::{BlockRange, Lba};
+use crate::addr::{BlockRange, Lba, SectorRange};
 
 pub use device::ZonedDevice;
 pub use report::{ReportError, ZoneReport};
@@ -88,6 +88,16 @@ impl Zones {
     /// The blocks of a sequential zone that can be written.
     pub const fn writable(&self, zone: u32) -> BlockRange {
         BlockRange::new(self.start(zone), self.capacity)
+    }
+
+    /// The parts of ranges that lie in conventional zones: what a discard of them changes. In other
+    /// zones it changes nothing, a reset does.
+    pub fn conventional_part(&self, ranges: &[SectorRange]) -> Vec<SectorRange> {
+        let end = SectorRange::from(BlockRange::new(Lba(0), self.first.0)).end();
+        let inside = ranges.iter().filter(|range| range.start < end);
+        inside
+            .map(|range| SectorRange::new(range.start, range.end().min(end) - range.start))
+            .collect()
     }
 
     /// Conventional zones before the first sequential one; a part of one counts.
@@ -208,6 +218,9 @@ pub enum ZoneError {
     /// A zone command on an address that is not the start of a sequential zone.
     #[error("block {0} is not the start of a zone that is written in order")]
     NotAZone(Lba),
+    /// An append to a zone whose write pointer does not move with each write.
+    #[error("zone {0} has a random write area: it takes writes, and no append")]
+    AppendToWindow(u32),
     /// An append of more blocks than the device takes.
     #[error("an append of {blocks} blocks; this device takes {limit} at most")]
     AppendTooLong {

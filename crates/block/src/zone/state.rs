@@ -61,7 +61,8 @@ impl ZoneState {
 pub enum ZoneEvent {
     /// A write or an append at its write pointer begins.
     Write,
-    /// The last block of its capacity was written.
+    /// The write pointer has come to the end of its capacity; that of a closed zone by the flush of
+    /// a random write area.
     Filled,
     /// The host opens it.
     Open,
@@ -124,13 +125,13 @@ pub const fn transition(state: ZoneState, event: ZoneEvent, has_content: bool) -
         (S::Full, _) => return Transition::Refused,
         (S::Empty | S::Closed, E::Write) => S::ImplicitlyOpen,
         (S::ImplicitlyOpen | S::ExplicitlyOpen, E::Write) => state,
-        (S::ImplicitlyOpen | S::ExplicitlyOpen, E::Filled) => S::Full,
+        (S::ImplicitlyOpen | S::ExplicitlyOpen | S::Closed, E::Filled) => S::Full,
         (_, E::Open) => S::ExplicitlyOpen,
         (S::Closed, E::Close) => S::Closed,
         (S::ImplicitlyOpen | S::ExplicitlyOpen, E::Close) => left,
         (S::ImplicitlyOpen, E::GiveWay) => left,
         (S::Empty, E::Close)
-        | (S::Empty | S::Closed, E::Filled)
+        | (S::Empty, E::Filled)
         | (S::Empty | S::Closed | S::ExplicitlyOpen, E::GiveWay) => return Transition::Refused,
     })
 }
@@ -145,7 +146,7 @@ mod tests {
         (ZoneState::Empty, "I-X-FE-ERO"),
         (ZoneState::ImplicitlyOpen, "IFXCFECCRO"),
         (ZoneState::ExplicitlyOpen, "XFXCFE-CRO"),
-        (ZoneState::Closed, "I-XCFE-CRO"),
+        (ZoneState::Closed, "IFXCFE-CRO"),
         (ZoneState::Full, "----FE-FRO"),
         (ZoneState::ReadOnly, "-------RRO"),
         (ZoneState::Offline, "-------O-O"),

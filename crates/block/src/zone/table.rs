@@ -206,6 +206,21 @@ impl ZoneTable {
         is_full
     }
 
+    /// The write pointer of a zone, in blocks from its start, after a write of this range: its end,
+    /// or as far as a random write area must move for it.
+    pub fn pointer_after(&self, zone: u32, range: BlockRange) -> u64 {
+        let end = range.end().0 - self.zones.start(zone).0;
+        let written = self.written(zone);
+        match self.zones.window.filter(|_| self.has_window(zone)) {
+            Some(window) => {
+                let beyond = end.saturating_sub(written + window.blocks);
+                let to = written + beyond.next_multiple_of(window.granularity);
+                to.min(self.zones.capacity)
+            }
+            None => end,
+        }
+    }
+
     /// The start of an append of so many blocks.
     ///
     /// # Errors
@@ -216,6 +231,9 @@ impl ZoneTable {
         let limit = self.zones.max_append;
         if blocks > limit {
             return Err(ZoneError::AppendTooLong { blocks, limit });
+        }
+        if self.has_window(zone) {
+            return Err(ZoneError::AppendToWindow(zone));
         }
         let at = Lba(start.0 + self.written(zone));
         let (range, end) = (BlockRange::new(at, blocks), self.zones.writable(zone).end());

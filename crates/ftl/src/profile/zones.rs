@@ -41,7 +41,7 @@ impl Profile {
             max_append: self.optional_bytes("zones.max_append", zones.max_append.as_ref())?
                 / BLOCK_SIZE,
             window: self.zone_window(zones)?,
-            spare: (f64::from(geometry.blocks_per_plane) * spare / 100.0).ceil() as u32,
+            spare: ((f64::from(geometry.blocks_per_plane) * spare / 100.0).ceil() as u32).max(1),
             finish_fills: zones.finish_fills.unwrap_or(false),
         }))
     }

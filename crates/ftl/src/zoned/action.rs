@@ -48,10 +48,10 @@ impl ZonedDrive {
 
     /// Empties a zone: its erase blocks are no longer its own as soon as that is written down.
     fn reset(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
-        let mut from = at;
+        let (mut from, mut slot) = (at, None);
         if let Some(active) = self.active.remove(&zone) {
             active.held.iter().flatten().for_each(|held| self.nand.release(held.token));
-            self.slots[active.slot as usize] = Some(active.programs_end);
+            slot = Some(active.slot);
             from = from.max(active.not_before);
         }
         self.to_record.retain(|&(_, full)| full != zone);
@@ -63,6 +63,9 @@ impl ZonedDrive {
             return Ok(at);
         }
         let done = self.write_record(from, zone)?;
+        if let Some(slot) = slot {
+            self.slots[slot as usize] = Some(done);
+        }
         self.to_erase.extend(freed.blocks.into_iter().map(|block| (done, block)));
         Ok(done)
     }
@@ -71,24 +74,28 @@ impl ZonedDrive {
     /// zone. An empty zone has nothing to program.
     fn finish(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
         let written = self.table.written(zone);
-        let mut durable = at;
         if self.active.contains_key(&zone) {
             self.prepare(at, zone)?;
             // what is programmed beyond the write pointer from now on is no content
             self.records[zone as usize].ends_at = Some(written);
             let begin = self.write_record(at, zone)?;
-            durable = self.program_to(begin, zone, written)?;
+            let done = self.program_to(begin, zone, written)?;
             self.retire_active(zone);
-            self.to_record.retain(|&(_, full)| full != zone);
+            return Ok(done);
         }
         let record = &mut self.records[zone as usize];
         (record.state, record.written, record.ends_at) = (Recorded::Full, written, None);
-        self.write_record(durable, zone)
+        self.write_record(at, zone)
     }
 
     /// Programs what a zone holds up to block `written`, and the rest of it if that is this drive's
     /// way; returns when that is through.
-    fn program_to(&mut self, at: SimTime, zone: u32, written: u64) -> Result<SimTime, DeviceError> {
+    pub(super) fn program_to(
+        &mut self,
+        at: SimTime,
+        zone: u32,
+        written: u64,
+    ) -> Result<SimTime, DeviceError> {
         let end = if self.layout.finish_fills { self.layout.zones.capacity } else { written };
         let mut done = at;
         while let Some(active) = self.active.get(&zone)

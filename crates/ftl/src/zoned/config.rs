@@ -27,7 +27,8 @@ pub struct ZoneConfig {
     pub max_append: u64,
     /// The random write area of a zone, if it can have one.
     pub window: Option<ZoneWindow>,
-    /// Blocks of each plane that take the place of those that go bad.
+    /// Blocks of each plane that take the place of those that go bad, or were torn by a power cut:
+    /// at least 1.
     pub spare: u32,
     /// Set if finishing a zone programs the rest of it with nothing.
     pub finish_fills: bool,
@@ -89,8 +90,8 @@ impl ZoneLayout {
         let pages = |blocks: u64| blocks.div_ceil(u64::from(geometry.subpages_per_page()));
         let units = wanted.dies * geometry.planes_per_die;
         let stripe = u64::from(units) * u64::from(geometry.pages_per_block);
-        let stripes = pages(wanted.capacity).div_ceil(stripe) as u32;
-        if stripes * units > most_blocks() {
+        let stripes = pages(wanted.capacity).div_ceil(stripe);
+        if stripes.saturating_mul(u64::from(units)) > u64::from(most_blocks()) {
             return Err(ConfigError::Zones(
                 "a zone has too many erase blocks for its record; use smaller zones or fewer dies",
             ));
@@ -103,7 +104,7 @@ impl ZoneLayout {
             inner: drive.clone(),
             dies: wanted.dies,
             planes: geometry.planes_per_die,
-            stripes,
+            stripes: stripes as u32,
             pages_per_block: geometry.pages_per_block,
             subpages: geometry.subpages_per_page(),
             at_once,
@@ -252,6 +253,10 @@ fn check(drive: &DriveConfig, wanted: &ZoneConfig) -> Result<(), ConfigError> {
         (
             wanted.dies == 0 || !dies.is_multiple_of(wanted.dies),
             "the dies of a zone divide those of the drive",
+        ),
+        (
+            wanted.spare == 0,
+            "a block of each plane is in reserve at least: a power cut leaves pages that cannot be programmed",
         ),
         (
             wanted.max_active == 0,

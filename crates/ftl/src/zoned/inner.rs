@@ -60,7 +60,8 @@ impl ZonedDrive {
     /// The counts of the zones and of the page-mapped part. Writes of the drive's own are its
     /// journal.
     pub(super) fn with_page_mapped(&self) -> Counters {
-        let (mut all, inner, own) = (self.counters, self.inner.counters(), self.own);
+        let (mut all, inner, own) =
+            (self.counters, self.inner.counters() - self.recovered, self.own);
         all.reads += inner.reads;
         all.read_blocks += inner.read_blocks;
         all.empty_read_blocks += inner.empty_read_blocks;

@@ -18,7 +18,8 @@ mod recover;
 mod stash;
 mod write;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo,
@@ -56,8 +57,8 @@ pub struct ZonedDrive {
     pool: Pool,
     /// The time from which on each place of an active zone can be used; `None` while it is.
     slots: Vec<Option<SimTime>>,
-    /// Blocks in the buffer whose programs are under way, with their ends, by time of issue.
-    in_flight: VecDeque<(u64, SimTime)>,
+    /// The ends of programs under way, and the blocks of the buffer that each frees.
+    in_flight: BinaryHeap<Reverse<(SimTime, u64)>>,
     in_flight_blocks: u64,
     /// Erase blocks to be erased, and from when on.
     to_erase: VecDeque<(SimTime, BlockId)>,
@@ -73,6 +74,8 @@ pub struct ZonedDrive {
     controller: Controller,
     counters: Counters,
     own: OwnWrites,
+    /// Counts of the page-mapped part when the drive was recovered.
+    recovered: Counters,
 }
 
 /// Writes of the drive's own in the page-mapped part.
@@ -98,7 +101,8 @@ struct Active {
     programs_end: SimTime,
     /// The write pointer that its place tells of.
     stashed_pointer: u64,
-    /// Its erase blocks hold no pages beyond those programmed, as after a power cut.
+    /// Its erase blocks are known to hold no pages beyond those programmed; after a power cut they
+    /// may.
     mended: bool,
 }
 
@@ -141,7 +145,7 @@ impl ZonedDrive {
             slots: vec![Some(SimTime::ZERO); layout.slots as usize],
             controller: Controller::new(config.cores),
             active: BTreeMap::new(),
-            in_flight: VecDeque::new(),
+            in_flight: BinaryHeap::new(),
             in_flight_blocks: 0,
             to_erase: VecDeque::new(),
             to_record: VecDeque::new(),
@@ -152,6 +156,7 @@ impl ZonedDrive {
             write_link_until: SimTime::ZERO,
             counters: Counters::default(),
             own: OwnWrites::default(),
+            recovered: Counters::default(),
             config,
             layout,
             nand,
@@ -353,7 +358,8 @@ pub(crate) fn capacity(config: &DriveConfig) -> Result<u64, ConfigError> {
     Ok(zones.first.0 + u64::from(zones.count) * zones.capacity)
 }
 
-/// The first block of a page of a zone, and how many blocks of a range from `offset` on lie in it.
+/// The page of a zone that block `offset` lies in, its place there, and how many of so many blocks
+/// from it on lie in that page.
 fn in_page(offset: u64, blocks: u64, subpages: u32) -> (u32, usize, u64) {
     let subpages = u64::from(subpages);
     let first = (offset % subpages) as usize;

@@ -1,6 +1,8 @@
 //! The flash of zones: erase blocks are given and taken, pages programmed in order.
 
-use dovetail_block::{DeviceError, Inode, StreamId, ZoneAction, ZoneError, ZoneEvent};
+use std::cmp::Reverse;
+
+use dovetail_block::{DeviceError, Inode, StreamId, ZoneAction, ZoneError, ZoneEvent, ZoneState};
 use dovetail_nand::{BlockId, Lpn, NandError, Oob, Ppn, Seq, Token};
 use dovetail_time::SimTime;
 
@@ -17,11 +19,11 @@ impl ZonedDrive {
             let written = self.table.written(zone);
             let record = &mut self.records[zone as usize];
             (record.state, record.written, record.ends_at) = (Recorded::Full, written, None);
-            self.write_record(ready.max(at), zone)?;
+            self.write_record(ready, zone)?;
         }
-        while let Some(&(_, block)) = self.to_erase.front().filter(|(ready, _)| *ready <= at) {
+        while let Some(&(ready, block)) = self.to_erase.front().filter(|(ready, _)| *ready <= at) {
             self.to_erase.pop_front();
-            self.erase(at, block)?;
+            self.erase(ready, block)?;
             self.pool.give(&self.nand, block);
         }
         Ok(())
@@ -83,7 +85,7 @@ impl ZonedDrive {
 
     /// Gives a zone its erase blocks, and writes that down.
     fn give_blocks(&mut self, at: SimTime, zone: u32) -> Result<(), DeviceError> {
-        let Some(slot) = self.slots.iter().position(Option::is_some) else {
+        let Some(slot) = self.free_slot(at)? else {
             // it was opened by this write, and stays empty
             let _ = self.table.perform(zone, ZoneAction::Close);
             return Err(ZoneError::TooManyActive(self.slots.len() as u32).into());
@@ -104,10 +106,26 @@ impl ZonedDrive {
         let record = &mut self.records[zone as usize];
         (record.state, record.slot, record.blocks) = (Recorded::Active, slot as u32, blocks);
         (record.written, record.window) = (0, self.table.has_window(zone));
-        let recorded = self.write_record(at, zone)?;
-        let not_before = ready.max(recorded);
+        // only when its blocks hold nothing more, and its place nothing that counts
+        let not_before = self.write_record(ready, zone)?;
         self.active.insert(zone, Active::new(slot as u32, 0, not_before, true));
         Ok(())
+    }
+
+    /// A place that is free. Where there is none, zones that were being finished at a power cut
+    /// give theirs back.
+    fn free_slot(&mut self, at: SimTime) -> Result<Option<usize>, DeviceError> {
+        let free = |slots: &[Option<SimTime>]| slots.iter().position(Option::is_some);
+        if free(&self.slots).is_none() {
+            let is_full = |zone: &&u32| self.table.state(**zone) == ZoneState::Full;
+            let full: Vec<u32> = self.active.keys().filter(is_full).copied().collect();
+            for zone in full {
+                self.mend(at, zone)?;
+                self.program_to(at, zone, self.table.written(zone))?;
+                self.retire_active(zone);
+            }
+        }
+        Ok(free(&self.slots))
     }
 
     /// Programs what a zone holds before block `to`, as far as a die takes it in one go; all of it
@@ -128,7 +146,7 @@ impl ZonedDrive {
             }
             let begun = at.max(active.not_before);
             let done = self.program_unit(begun, zone, Cause::Host)?;
-            self.in_flight.push_back((unit, done));
+            self.in_flight.push(Reverse((done, unit)));
             self.in_flight_blocks += unit;
         }
     }
@@ -307,8 +325,7 @@ impl ZonedDrive {
     fn wear_out(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
         self.table.fail(zone, ZoneEvent::WornOut);
         let record = &mut self.records[zone as usize];
-        record.state = Recorded::ReadOnly;
-        record.written = self.table.written(zone);
+        (record.state, record.ends_at) = (Recorded::ReadOnly, None);
         self.write_record(at, zone)?;
         Err(ZoneError::ReadOnly(zone).into())
     }
@@ -329,11 +346,15 @@ impl ZonedDrive {
                 self.replace_block(at, zone, index, expected)?;
             }
         }
+        let mut recorded = at;
         if self.records[zone as usize].ends_at.take().is_some() {
-            self.write_record(at, zone)?;
+            recorded = self.write_record(at, zone)?;
+            self.programs_end = self.programs_end.max(recorded);
         }
         if let Some(active) = self.active.get_mut(&zone) {
             active.mended = true;
+            active.not_before = active.not_before.max(recorded);
+            active.programs_end = active.programs_end.max(recorded);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use dovetail_time::{SimSpan, SimTime};
 use super::config::ZoneLayout;
 use super::records::{Record, Recorded, decode, records_per_block};
 use super::stash::Header;
-use super::{Active, Held, ZonedDrive};
+use super::{Active, Held, OwnWrites, ZonedDrive};
 use crate::config::DriveConfig;
 use crate::drive::{Drive, UnrecoveredDrive};
 use crate::stats::Counters;
@@ -150,7 +150,7 @@ impl UnrecoveredZonedDrive {
         let mut report = ZonedRecovery::default();
         let mut found = Vec::new();
         for (zone, record) in (0..).zip(&records) {
-            if record.state != Recorded::Active {
+            if !matches!(record.state, Recorded::Active | Recorded::ReadOnly) {
                 continue;
             }
             let programmed = programmed_blocks(&self.layout, &self.nand, zone, record);
@@ -171,7 +171,9 @@ impl UnrecoveredZonedDrive {
             match record.state {
                 Recorded::Empty => (ZoneState::Empty, 0),
                 Recorded::Full => (ZoneState::Full, record.written),
-                Recorded::ReadOnly => (ZoneState::ReadOnly, record.written),
+                Recorded::ReadOnly => {
+                    (ZoneState::ReadOnly, active.map_or(0, |found| found.written))
+                }
                 Recorded::Active => match (active.map_or(0, |found| found.written), record.ends_at)
                 {
                     (written, None) if written >= capacity => (ZoneState::Full, capacity),
@@ -187,27 +189,38 @@ impl UnrecoveredZonedDrive {
         let mut drive =
             ZonedDrive::assemble(self.config, self.layout, self.nand, inner, table, records);
         for found in found {
-            drive.take_over(found, &mut report);
+            drive.take_over(found, &mut report)?;
         }
         drive.counters = Counters::default();
+        (drive.recovered, drive.own) = (drive.inner.counters(), OwnWrites::default());
         Ok((drive, report))
     }
 }
 
 impl ZonedDrive {
-    /// Goes on with a zone as it was found: full ones need nothing more.
-    fn take_over(&mut self, found: Found, report: &mut ZonedRecovery) {
+    /// Goes on with a zone as it was found. Full ones need nothing more, and those of which nothing
+    /// is left give back what they had.
+    fn take_over(&mut self, found: Found, report: &mut ZonedRecovery) -> Result<(), DeviceError> {
         let (zone, capacity) = (found.zone, self.layout.zones.capacity);
-        let end = self.records[zone as usize].ends_at.unwrap_or(capacity);
-        if found.programmed >= end {
+        let record = &mut self.records[zone as usize];
+        let is_active = record.state == Recorded::Active;
+        if is_active && found.programmed >= record.ends_at.unwrap_or(capacity) {
             // its place may be another zone's since
             self.to_record.push_back((SimTime::ZERO, zone));
-            return;
+            return Ok(());
         }
-        if self.records[zone as usize].window {
+        if self.table.state(zone) == ZoneState::Empty {
+            let generation = record.generation + 1;
+            let freed = std::mem::replace(record, Record { generation, ..Record::default() });
+            let done = self.write_record(SimTime::ZERO, zone)?;
+            self.to_erase.extend(freed.blocks.into_iter().map(|block| (done, block)));
+            return Ok(());
+        }
+        if record.window {
             self.table.restore_window(zone);
         }
         self.adopt(found, report);
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Writes, flushes and discards.
 
+use std::cmp::Reverse;
+
 use dovetail_block::{BlockRange, Command, Data, DeviceError, Hints, SectorRange, ZoneError};
 use dovetail_time::SimTime;
 
@@ -35,6 +37,9 @@ impl ZonedDrive {
         self.move_pointer(now, zone, range)?;
         self.counters.writes += 1;
         self.counters.written_blocks += range.blocks;
+        if self.config.buffer_pages == 0 {
+            now = now.max(self.programs_end_of(zone));
+        }
         if fua || self.config.buffer_pages == 0 {
             now = self.make_durable(now, zone)?;
         }
@@ -69,16 +74,7 @@ impl ZonedDrive {
         zone: u32,
         range: BlockRange,
     ) -> Result<(), DeviceError> {
-        let zones = self.layout.zones;
-        let end = range.end().0 - zones.start(zone).0;
-        let written = self.table.written(zone);
-        let to = match zones.window.filter(|_| self.table.has_window(zone)) {
-            Some(window) => {
-                let beyond = end.saturating_sub(written + window.blocks);
-                (written + beyond.next_multiple_of(window.granularity)).min(zones.capacity)
-            }
-            None => end,
-        };
+        let to = self.table.pointer_after(zone, range);
         self.advance(at, zone, to)
     }
 
@@ -101,16 +97,15 @@ impl ZonedDrive {
         }
         let held: u64 = self.active.values().map(|active| active.held.len() as u64).sum();
         let mut now = at;
-        while let Some(&(freed, end)) = self.in_flight.front() {
+        while let Some(&Reverse((end, freed))) = self.in_flight.peek() {
             let is_full = held + self.in_flight_blocks + blocks > room;
             if end > now && !is_full {
                 break;
             }
             now = now.max(end);
             self.in_flight_blocks -= freed;
-            self.in_flight.pop_front();
+            self.in_flight.pop();
         }
-        // what is freed before the write began keeps nobody waiting
         now
     }
 
@@ -136,7 +131,12 @@ impl ZonedDrive {
             return Ok(at);
         }
         let stashed = self.stash(at, zone)?;
-        Ok(stashed.max(self.programs_end))
+        Ok(stashed.max(self.programs_end_of(zone)))
+    }
+
+    /// The end of a zone's programs; of one that is full now, of all.
+    fn programs_end_of(&self, zone: u32) -> SimTime {
+        self.active.get(&zone).map_or(self.programs_end, |active| active.programs_end)
     }
 
     /// Forgets blocks of conventional zones; in others a discard changes nothing, a reset does.
@@ -145,10 +145,7 @@ impl ZonedDrive {
         at: SimTime,
         ranges: &[SectorRange],
     ) -> Result<SimTime, DeviceError> {
-        let end = self.layout.zones.first;
-        let is_conventional = |range: &&SectorRange| range.blocks_touched().end() <= end;
-        let conventional: Vec<SectorRange> =
-            ranges.iter().filter(is_conventional).copied().collect();
+        let conventional = self.layout.zones.conventional_part(ranges);
         if conventional.is_empty() {
             return Ok(at);
         }

@@ -1,6 +1,6 @@
 //! One replay from the first request to its results.
 
-use dovetail_ftl::Storage;
+use dovetail_ftl::{ConfigError, Storage};
 use dovetail_host::CheckedDevice;
 use dovetail_workload::trace::TraceReader;
 use tracing::{info, info_span};
@@ -39,6 +39,12 @@ pub fn replay_until(
     let drive = Storage::new(job.drive.clone())
         .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
     let mut drive = CheckedDevice::new(drive);
+    if job.precondition && job.drive.zones.is_some() {
+        let source = ConfigError::Zones(
+            "they are not preconditioned: the drive moves none of the host's data",
+        );
+        return Err(ReplayError::Config { name: job.drive.name.clone(), source });
+    }
     let prepared = match job.precondition {
         true => Some(precondition(&mut drive, job.drive.seed, stop, progress)?),
         false => None,
