@@ -222,7 +222,16 @@ pub const TESTS: &[Test] = &[
         "m7450max-800g",
         Workload::Overwrite { gib: 745.0 },
         "SSD-iq, OCP counters",
-        &[check(Reading::Amplification, 1.89, 5.0), check(Reading::HostMib, 623.0, 10.0)],
+        &[
+            check(Reading::Amplification, 1.89, 5.0),
+            check(Reading::HostMib, 623.0, 10.0),
+            check(Reading::DecayMb(0.05, 0.4), 1450.0, 10.0),
+            // between the figures at 0.40 and 0.50 drive writes
+            check(Reading::DecayBegins, 0.45, 11.0),
+            check(Reading::DecayMb(0.45, 0.55), 459.0, 10.0),
+            check(Reading::DecayMb(0.95, 1.05), 716.0, 10.0),
+            check(Reading::DecayMb(1.45, 1.55), 651.0, 10.0),
+        ],
     ),
     test(
         "WD ZN540 1 TB",

@@ -26,6 +26,11 @@ pub enum Reading {
     Amplification,
     /// MiB a second that the host writes.
     HostMib,
+    /// MB/s of random writes between two places, in multiples of what is used: on the way from a
+    /// drive that was filled in a row to its steady state.
+    DecayMb(f64, f64),
+    /// The place, in the same measure, at which that rate has fallen to three quarters of the first.
+    DecayBegins,
 }
 
 /// Windows at the beginning of a fill that give its first level.
@@ -43,6 +48,8 @@ impl Reading {
             Self::LevelMb | Self::MbBetween(..) | Self::WholeMb => "MB/s",
             Self::Amplification => "",
             Self::HostMib => "MiB/s",
+            Self::DecayMb(..) => "MB/s",
+            Self::DecayBegins => "drive writes",
         }
     }
 
@@ -59,6 +66,8 @@ impl Reading {
             Self::WholeMb => "whole fill".into(),
             Self::Amplification => "write amplification".into(),
             Self::HostMib => "host's rate".into(),
+            Self::DecayMb(from, to) => format!("rate from {from} to {to} drive writes"),
+            Self::DecayBegins => "rate falls after".into(),
         }
     }
 
@@ -74,6 +83,8 @@ impl Reading {
             Self::WholeMb => mean_between(&seen.fill, 0.0, f64::INFINITY),
             Self::Amplification => seen.amplification,
             Self::HostMib => seen.host_mib_per_s,
+            Self::DecayMb(from, to) => mean_between(&seen.decay, from, to),
+            Self::DecayBegins => falls(&seen.decay),
         }
     }
 }
@@ -85,6 +96,14 @@ fn cliff(fill: &[(f64, f64)]) -> f64 {
     let first_low = fill.windows(LOW).position(is_low).unwrap_or(fill.len());
     // a window's place is its end
     first_low.checked_sub(1).map_or(0.0, |before| fill[before].0)
+}
+
+/// The end of the last window before the rate falls below three quarters of the first one's.
+fn falls(decay: &[(f64, f64)]) -> f64 {
+    let Some((_, first)) = decay.first() else { return 0.0 };
+    let low = decay.iter().position(|(_, rate)| *rate < 0.75 * first);
+    let before = low.unwrap_or(decay.len()).checked_sub(1);
+    before.map_or(0.0, |before| decay[before].0)
 }
 
 /// The mean rate over what is written between two places: time counts, not windows.

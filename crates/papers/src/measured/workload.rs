@@ -13,6 +13,8 @@ use super::{MeasuredError, Setting};
 const FILL_BLOCKS: u64 = 256;
 /// Blocks of 256 MiB.
 const NEAR_BLOCKS: u64 = 1 << 16;
+/// Windows of the random writes that go once over what is used.
+const DECAY_WINDOWS: u64 = 20;
 /// Windows of a fill, by each of which a rate is taken.
 const WINDOWS: u64 = 400;
 /// Commands of a measurement of latency.
@@ -82,6 +84,9 @@ pub(super) struct Observed {
     pub(super) amplification: f64,
     /// MiB a second that the host wrote in them.
     pub(super) host_mib_per_s: f64,
+    /// Random writes so far, as a multiple of what is used of the drive, and MB/s, of each window
+    /// from the first of them on.
+    pub(super) decay: Vec<(f64, f64)>,
 }
 
 impl fmt::Display for Workload {
@@ -199,7 +204,17 @@ fn in_windows(bench: &mut Bench, all: Stream, scale: f64) -> Result<Observed, De
 fn overwrite(bench: &mut Bench, used: u64) -> Result<Observed, DeviceError> {
     fill(bench, used)?;
     let writes = stream(true, 1, Order::AtRandom, Pace::Depth(128), used);
-    bench.play(&[writes], used * 9 / 5, |_| {})?;
+    let (mut count, mut begin, mut decay) = (0, bench.now, Vec::new());
+    let window = (used / DECAY_WINDOWS).max(1);
+    bench.play(&[writes], used * 9 / 5, |done| {
+        count += 1;
+        if count % window == 0 {
+            let bytes = (window * BLOCK_SIZE) as f64;
+            let rate = bytes / 1e6 / done.since(begin).as_secs_f64().max(1e-12);
+            decay.push((count as f64 / used as f64, rate));
+            begin = begin.max(done);
+        }
+    })?;
     let before = bench.drive.counters();
     let seen = bench.play(&[writes], used * 6 / 5, |_| {})?;
     let counted = bench.drive.counters() - before;
@@ -207,7 +222,7 @@ fn overwrite(bench: &mut Bench, used: u64) -> Result<Observed, DeviceError> {
     let first = seen.into_iter().next().unwrap_or_default();
     let host_mib_per_s = first.per_second() * BLOCK_SIZE as f64 / (1 << 20) as f64;
     let amplification = counted.waf(subpages).unwrap_or(0.0);
-    Ok(Observed { first, amplification, host_mib_per_s, ..Observed::default() })
+    Ok(Observed { first, amplification, host_mib_per_s, decay, ..Observed::default() })
 }
 
 fn at_rate(bench: &mut Bench, blocks: u64, writes: f64) -> Result<Observed, DeviceError> {
