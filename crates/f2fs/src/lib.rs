@@ -6,7 +6,8 @@
 //! [`Volume::open`] reads a volume as of its last checkpoint and writes nothing; [`fsck::check`]
 //! finds what is wrong with one.
 //!
-//! Left out: the content of encrypted files, writing compressed ones, quota, casefold. `docs/f2fs-format.md` has the list.
+//! Left out: the content of encrypted files, writing compressed ones, quota, casefold.
+//! `docs/f2fs-format.md` has the list.
 //!
 //! Hazards: an image is input from strangers. Every pointer is checked against the main area, every
 //! node against its footer (so that a node has one place in one file, and loops end), every name

@@ -83,7 +83,7 @@ fn a_volume_on_two_devices_is_read_whole() {
     assert_eq!(volume.superblock().device_blocks(), [16_384, 131_072]);
 }
 
-/// What the kernel recovers is shown by a mount; here all but what was written since the checkpoint.
+/// All but what was written since the checkpoint: that is shown by a mount.
 #[test]
 fn a_cut_zoned_volume_is_shown_as_of_its_last_checkpoint() {
     let mut volume = Volume::open(zoned_image("zoned-cap-crash", "zoned-cap-crash")).unwrap();

@@ -217,7 +217,7 @@ struct Life {
     pointer: u64,
 }
 
-/// What is known to survive: of which life, up to where, and which version of each block at least.
+/// The part that surely survives: of which life, up to where, which version of each block at least.
 #[derive(Clone, Default)]
 struct Safe {
     life: usize,
@@ -416,7 +416,7 @@ impl Rig {
         self.wrote(zone, range, first, false, did.map(|done| done.done))
     }
 
-    /// What a write must have done, or the error that it must have ended with.
+    /// Holds the outcome of a write, or its error, against the model's.
     fn wrote(
         &mut self,
         zone: u32,

@@ -110,9 +110,7 @@ impl PlannedDevice {
     fn write_to_zone(&mut self, range: BlockRange) -> Result<(), DeviceError> {
         let Some(table) = &mut self.zones else { return Ok(()) };
         if let Some(zone) = table.zones().index(range.start) {
-            table.begin_write(zone, range)?;
-            let to = table.pointer_after(zone, range);
-            table.wrote(zone, to - table.written(zone));
+            table.write(zone, range)?;
         } else if range.end() > table.zones().first {
             let (at, pointer) = (range.start, table.zones().first);
             return Err(ZoneError::InvalidWrite { zone: 0, at, pointer }.into());
@@ -122,15 +120,8 @@ impl PlannedDevice {
 
     fn act_on_zones(&mut self, start: Option<Lba>, action: ZoneAction) -> Result<(), DeviceError> {
         let Some(table) = &mut self.zones else { return Err(DeviceError::Unsupported("zone")) };
-        let zones = match start {
-            Some(start) => vec![table.zone_at(start)?],
-            None => table.all_for(action),
-        };
-        for zone in zones {
-            table.perform(zone, action)?;
-            if let ZoneAction::FlushWindow { up_to } = action {
-                table.wrote(zone, up_to.0 - table.zones().start(zone).0 - table.written(zone));
-            }
+        for zone in table.concerned(start, action)? {
+            table.act(zone, action)?;
             let range = BlockRange::new(table.zones().start(zone), table.zones().blocks);
             if action == ZoneAction::Reset {
                 self.mirror.discard(range.into());

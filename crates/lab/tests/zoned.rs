@@ -6,14 +6,13 @@ use dovetail_lab::bench::{Experiment, Source, Stack};
 use dovetail_lab::results::RunResult;
 
 /// The same job on stacks, at 1/32.
-fn run(job: &str, names: &[&str]) -> Vec<RunResult> {
+fn run(job: &str, stacks: &[Stack]) -> Vec<RunResult> {
     let source = Source::fio(job, "zoned.fio", &[]).unwrap();
-    let stacks: Vec<Stack> = names.iter().map(|name| Stack::load(name).unwrap()).collect();
     let stop = AtomicBool::new(false);
     let experiment = Experiment {
         source: &source,
         fill: None,
-        stacks: &stacks,
+        stacks,
         scale: "1/32".parse().unwrap(),
         seed: 1,
         repetitions: 1,
@@ -22,9 +21,7 @@ fn run(job: &str, names: &[&str]) -> Vec<RunResult> {
         final_sync: false,
         progress: &|_, _| {},
     };
-    let (results, failures) = experiment.run(1, &|_| {});
-    assert!(failures.is_empty(), "{failures:?}");
-    results.runs
+    experiment.run(1, &|_| {}).0.runs
 }
 
 /// Both clean their sections; only the drive with a page map cleans below them, too. Each read is
@@ -32,7 +29,9 @@ fn run(job: &str, names: &[&str]) -> Vec<RunResult> {
 #[test]
 fn zones_leave_the_drive_nothing_to_clean() {
     let job = "[update]\nrw=randwrite\nbs=4k\nnumjobs=2\nsize=8g\nio_size=16g\nnorandommap\nfsync=10\noverwrite=1\n";
-    let runs = run(job, &["f2fs-lfs", "f2fs-zoned"]);
+    let stacks = ["f2fs-lfs", "f2fs-zoned"].map(|name| Stack::load(name).unwrap());
+    let runs = run(job, &stacks);
+    assert_eq!(runs.len(), 2);
     for run in &runs {
         assert_eq!(run.error, None, "{}", run.label);
     }
@@ -53,26 +52,8 @@ fn zones_leave_the_drive_nothing_to_clean() {
 fn a_job_that_overwrites_a_zone_is_told_so() {
     let job =
         "[global]\nfilename=/dev/nvme0n1\ndirect=1\n[r]\nrw=randwrite\nbs=4k\nnumber_ios=100\n";
-    let source = Source::fio(job, "raw.fio", &[]).unwrap();
-    let stack = Stack::parse(
-        "name = \"raw\"\nabout = \"\"\nfilesystem = \"none\"\ndrive = \"femu-32g-zoned\"\n",
-        "raw.toml",
-    )
-    .unwrap();
-    let stop = AtomicBool::new(false);
-    let experiment = Experiment {
-        source: &source,
-        fill: None,
-        stacks: std::slice::from_ref(&stack),
-        scale: "1/32".parse().unwrap(),
-        seed: 1,
-        repetitions: 1,
-        stop: &stop,
-        precondition: false,
-        final_sync: false,
-        progress: &|_, _| {},
-    };
-    let (results, _) = experiment.run(1, &|_| {});
-    let told = results.runs[0].error.clone().unwrap();
+    let text = "name = \"raw\"\nabout = \"\"\nfilesystem = \"none\"\ndrive = \"femu-32g-zoned\"\n";
+    let stack = Stack::parse(text, "raw.toml").unwrap();
+    let told = run(job, &[stack])[0].error.clone().unwrap();
     assert!(told.contains("write there, or reset the zone first"), "{told}");
 }

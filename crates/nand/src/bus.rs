@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use dovetail_time::{SimSpan, SimTime};
 
-/// What a channel carries beside data.
+/// Times of a channel beside those of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusPhases {
     /// Command and address cycles before a read.

@@ -73,9 +73,7 @@ impl<D: BlockDevice> ZonedDevice<D> {
     ) -> Result<Completion, DeviceError> {
         self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
         if let Some(zone) = self.table.zones().index(range.start) {
-            self.table.begin_write(zone, range)?;
-            let to = self.table.pointer_after(zone, range);
-            self.table.wrote(zone, to - self.table.written(zone));
+            self.table.write(zone, range)?;
         } else if range.end() > self.table.zones().first {
             return Err(crosses_border(range, self.table.zones()));
         }
@@ -109,17 +107,9 @@ impl<D: BlockDevice> ZonedDevice<D> {
         start: Option<Lba>,
         action: ZoneAction,
     ) -> Result<SimTime, DeviceError> {
-        let zones = match start {
-            Some(start) => vec![self.table.zone_at(start)?],
-            None => self.table.all_for(action),
-        };
         let mut done = at;
-        for zone in zones {
-            self.table.perform(zone, action)?;
-            if let ZoneAction::FlushWindow { up_to } = action {
-                let to = up_to.0 - self.table.zones().start(zone).0;
-                self.table.wrote(zone, to - self.table.written(zone));
-            }
+        for zone in self.table.concerned(start, action)? {
+            self.table.act(zone, action)?;
             if action == ZoneAction::Reset && self.below.info().capabilities.discard {
                 let range = BlockRange::new(self.table.zones().start(zone), self.zone_blocks());
                 let ranges = [range.into()];

@@ -49,7 +49,7 @@ pub struct ZoneWindow {
 
 impl Zones {
     /// Zones without limits, of one size and capacity, that cover `blocks` blocks from `first` on.
-    /// What is left at the end is no zone.
+    /// The rest at the end is no zone.
     pub const fn covering(first: Lba, blocks: u64, size: u64, capacity: u64) -> Self {
         Self {
             first,
@@ -212,7 +212,7 @@ pub enum ZoneError {
         zone: u32,
         /// Its state.
         state: ZoneState,
-        /// What was asked.
+        /// The action asked for.
         action: ZoneAction,
     },
     /// A zone command on an address that is not the start of a sequential zone.

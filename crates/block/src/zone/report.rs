@@ -51,7 +51,7 @@ pub enum ReportError {
     Uneven {
         /// Number of the line, from 1.
         line: usize,
-        /// What does not fit.
+        /// The part that does not fit.
         what: &'static str,
     },
 }

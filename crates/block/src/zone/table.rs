@@ -42,7 +42,7 @@ impl ZoneTable {
     /// Zones as they were found; open ones are closed, as after a power cut.
     ///
     /// # Panics
-    /// Where there is not one state and count of written blocks for each zone.
+    /// Fewer or more states and counts of written blocks than zones.
     pub fn found(zones: Zones, found: impl IntoIterator<Item = (ZoneState, u64)>) -> Self {
         let mut table = Self::new(zones);
         let mut count = 0;
@@ -194,6 +194,32 @@ impl ZoneTable {
         Ok(())
     }
 
+    /// Checks a write of a range that starts in a sequential zone and moves the write pointer at once:
+    /// for a device that holds back nothing.
+    ///
+    /// # Errors
+    /// [`ZoneError`]; nothing has changed then.
+    pub fn write(&mut self, zone: u32, range: BlockRange) -> Result<(), ZoneError> {
+        self.begin_write(zone, range)?;
+        let to = self.pointer_after(zone, range);
+        self.wrote(zone, to - self.written(zone));
+        Ok(())
+    }
+
+    /// Performs an action at once: as [`ZoneTable::perform`], and moves the write pointer as the flush
+    /// of a random write area does.
+    ///
+    /// # Errors
+    /// [`ZoneError`]; nothing has changed then.
+    pub fn act(&mut self, zone: u32, action: ZoneAction) -> Result<(), ZoneError> {
+        self.perform(zone, action)?;
+        if let ZoneAction::FlushWindow { up_to } = action {
+            let to = up_to.0 - self.zones.start(zone).0;
+            self.wrote(zone, to - self.written(zone));
+        }
+        Ok(())
+    }
+
     /// Notes that the write pointer has moved on by so many blocks; returns whether the zone is
     /// full now.
     pub fn wrote(&mut self, zone: u32, blocks: u64) -> bool {
@@ -257,7 +283,7 @@ impl ZoneTable {
 
     /// The zones that an action on all of them concerns, as NVMe has it: resets all that hold
     /// something, finishes and closes open (and closed) ones, opens closed ones.
-    pub fn all_for(&self, action: ZoneAction) -> Vec<u32> {
+    fn all_for(&self, action: ZoneAction) -> Vec<u32> {
         let concerns = |state: ZoneState| match action {
             ZoneAction::Reset => state.is_active() || state == ZoneState::Full,
             ZoneAction::Finish => state.is_active(),
@@ -266,6 +292,14 @@ impl ZoneTable {
             ZoneAction::FlushWindow { .. } => false,
         };
         (0..self.zones.count).filter(|&zone| concerns(self.state(zone))).collect()
+    }
+
+    /// The zones that a command on one zone, or on all, concerns.
+    ///
+    /// # Errors
+    /// [`ZoneError::NotAZone`].
+    pub fn concerned(&self, start: Option<Lba>, action: ZoneAction) -> Result<Vec<u32>, ZoneError> {
+        start.map_or_else(|| Ok(self.all_for(action)), |start| Ok(vec![self.zone_at(start)?]))
     }
 
     /// Changes the state of a zone as the host asks.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use dovetail_image::Source;
 
-/// What there is to a volume beside its first device.
+/// The rest of a volume beside its first device.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Parts {
     /// Another device of the volume (F2FS), once for each, in the order in which it was made.

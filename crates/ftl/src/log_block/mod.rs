@@ -9,7 +9,7 @@
 //!   behind them, and it becomes the data line;
 //! - a *full merge* otherwise: the newest pages of a block are copied to a free line.
 //!
-//! Where pages go and what is merged is decided here, one scheme a file; `drive/log_block.rs`
+//! The places of pages and the merges are decided here, one scheme a file; `drive/log_block.rs`
 //! carries it out. The drive's page map stays what says where each page is: the schemes only see to
 //! it that pages lie where a log-block map could find them.
 

@@ -15,12 +15,8 @@ impl ZonedDrive {
         start: Option<Lba>,
         action: ZoneAction,
     ) -> Result<SimTime, DeviceError> {
-        let zones = match start {
-            Some(start) => vec![self.table.zone_at(start)?],
-            None => self.table.all_for(action),
-        };
         let mut done = at;
-        for zone in zones {
+        for zone in self.table.concerned(start, action)? {
             done = done.max(self.act_on(at, zone, action)?);
         }
         Ok(done)

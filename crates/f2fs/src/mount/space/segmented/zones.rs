@@ -113,7 +113,7 @@ enum Position {
     Anywhere,
     /// At the start of an empty zone.
     Fresh,
-    /// Where the zone is written next.
+    /// At the zone's next block.
     AtPointer,
     /// Elsewhere.
     Elsewhere,
