@@ -89,4 +89,11 @@ mod tests {
         assert_eq!(scaled_size(96 * MIB, 1.0 / 16.0), 6 * MIB);
         assert_eq!(scaled_size(96 * MIB, 0.05), 6 * MIB);
     }
+
+    #[test]
+    fn the_zn540_has_as_many_zones_as_its_makers_say() {
+        let config = Profile::load("zn540-1t").unwrap().resolve(&crate::Overrides::default());
+        let (zone, config) = (1077 * 256, config.unwrap());
+        assert_eq!(config.user_blocks, 904 * zone);
+    }
 }
