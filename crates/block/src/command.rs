@@ -2,13 +2,16 @@
 
 use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::content::{Content, Pattern};
+use crate::device::DeviceError;
 use crate::devirtualize::Devirtualize;
+use crate::placement::Lifetime;
 use crate::query::Query;
 use crate::remap::{RemapPair, RemapWhen};
 use crate::zone::ZoneAction;
 
-/// The number of a write stream: blocks that the writer expects to die together. Devices with fewer
-/// streams take the number modulo theirs.
+/// The number of a write stream, or of a reclaim unit handle: blocks that the writer expects to die
+/// together. Devices with fewer streams take the number modulo theirs; one with reclaim units takes
+/// the first handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u8);
 
@@ -21,6 +24,8 @@ pub struct Inode(pub u32);
 pub struct Hints {
     /// Stream to place them in.
     pub stream: StreamId,
+    /// Their expected lifetime.
+    pub lifetime: Lifetime,
     /// Inode that they belong to.
     pub inode: Inode,
 }
@@ -117,6 +122,26 @@ pub enum Command<'a> {
         /// The change.
         action: ZoneAction,
     },
+    /// Lets these handles go on with reclaim units that are empty; see [`crate::ReclaimUnits`].
+    UpdateHandles(&'a [StreamId]),
     /// Asks without changing anything; takes no time.
     Query(Query),
+}
+
+impl Command<'_> {
+    /// The refusal of a device that lacks the command.
+    pub const fn unsupported(&self) -> DeviceError {
+        DeviceError::Unsupported(match self {
+            Self::Read { .. } => "read",
+            Self::Write { .. } => "write",
+            Self::Flush => "flush",
+            Self::Discard { .. } => "discard",
+            Self::Remap { .. } => "remap",
+            Self::Devirtualize(_) => "devirtualize",
+            Self::Append { .. } => "append",
+            Self::Zone { .. } => "zone",
+            Self::UpdateHandles(_) => "update-handles",
+            Self::Query(query) => return query.unsupported(),
+        })
+    }
 }

@@ -5,6 +5,7 @@ use dovetail_time::SimTime;
 use crate::addr::{BlockRange, Lba};
 use crate::command::{Command, Inode};
 use crate::devirtualize::{DeviceSpace, OpenRenames, Rename};
+use crate::placement::{PlacementReport, ReclaimUnits};
 use crate::remap::RemapLimits;
 use crate::zone::{Zone, ZoneError, Zones};
 
@@ -28,6 +29,8 @@ pub struct Capabilities {
     /// A part of it is written in zones, by [`Command::Write`] at the write pointer,
     /// [`Command::Append`] and [`Command::Zone`].
     pub zones: Option<Zones>,
+    /// Its streams are handles of reclaim units, of which it keeps statistics.
+    pub reclaim_units: Option<ReclaimUnits>,
 }
 
 /// The areas of the largest address space, chosen by the top three bits of an address of 61 bits
@@ -142,6 +145,8 @@ pub enum Answer {
     Inodes(Vec<Inode>),
     /// Zones in order: of [`Query::Zones`](crate::Query::Zones).
     Zones(Vec<Zone>),
+    /// Statistics of reclaim units: of [`Query::Placement`](crate::Query::Placement).
+    Placement(Box<PlacementReport>),
 }
 
 impl Answer {
@@ -196,6 +201,14 @@ pub enum DeviceError {
     /// A remap in which an address occurs more than once.
     #[error("block {0} occurs twice in one remap")]
     RemapTwice(Lba),
+    /// A reclaim unit handle that is not there.
+    #[error("there is no handle {handle}; this device has {handles}, numbered from 0")]
+    NoHandle {
+        /// Its number.
+        handle: u8,
+        /// Handles of the device.
+        handles: u8,
+    },
     /// A batch of renames while another is open.
     #[error("a batch of renames is open; end it first")]
     RenamesOpen,

@@ -9,9 +9,10 @@
 use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba, SectorRange};
-use crate::command::{Command, Data, Hints, Inode, StreamId};
+use crate::command::{Command, Data, Hints, Inode};
 use crate::content::Content;
 use crate::device::{Answer, Completion, DeviceError};
+use crate::placement::Lifetime;
 use crate::scheduler::{LockId, Scheduler, SchedulingHint};
 use crate::zone::Zones;
 
@@ -36,8 +37,7 @@ impl Run {
 #[derive(Debug)]
 pub struct Gatherer<D, const CHANNELS: usize> {
     device: D,
-    streams: [StreamId; CHANNELS],
-    inodes: [Inode; CHANNELS],
+    hints: [Hints; CHANNELS],
     max_run: usize,
     now: SimTime,
     done: SimTime,
@@ -51,17 +51,15 @@ pub struct Gatherer<D, const CHANNELS: usize> {
 }
 
 impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
-    /// The way to `device` from virtual time `now` on, with the stream of each channel, and at most
+    /// The way to `device` from virtual time `now` on, with the hints of each channel, and at most
     /// `max_run` blocks in a command.
-    pub fn new(device: D, streams: [StreamId; CHANNELS], max_run: usize, now: SimTime) -> Self {
+    pub fn new(device: D, hints: [Hints; CHANNELS], max_run: usize, now: SimTime) -> Self {
         let runs = std::array::from_fn(|_| Run::default());
-        let inodes = [Inode::default(); CHANNELS];
         let capabilities = device.info().capabilities;
         let edge = capabilities.devirtualize.map(|space| space.first.0);
         Self {
             device,
-            streams,
-            inodes,
+            hints,
             max_run,
             now,
             done: now,
@@ -148,9 +146,21 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// # Errors
     /// An error of the device, now or before: what was gathered for another inode is submitted.
     pub fn set_inode(&mut self, channel: usize, inode: Inode) -> Result<(), DeviceError> {
-        if self.inodes[channel] != inode {
+        self.set_hints(channel, Hints { inode, ..self.hints[channel] })
+    }
+
+    /// Gives what is written to a channel from now on a lifetime.
+    ///
+    /// # Errors
+    /// An error of the device, now or before: what was gathered with another lifetime is submitted.
+    pub fn set_lifetime(&mut self, channel: usize, lifetime: Lifetime) -> Result<(), DeviceError> {
+        self.set_hints(channel, Hints { lifetime, ..self.hints[channel] })
+    }
+
+    fn set_hints(&mut self, channel: usize, hints: Hints) -> Result<(), DeviceError> {
+        if self.hints[channel] != hints {
             self.submit(channel, false)?;
-            self.inodes[channel] = inode;
+            self.hints[channel] = hints;
         }
         Ok(())
     }
@@ -215,7 +225,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         self.check()?;
         let run = &mut self.runs[channel];
         let range = BlockRange::new(Lba(run.start), run.blocks.len() as u64);
-        let hints = Hints { stream: self.streams[channel], inode: self.inodes[channel] };
+        let hints = self.hints[channel];
         let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua };
         let completion =
             among_writers(&mut self.device, self.writers, |device| device.submit(self.now, write));
@@ -331,7 +341,7 @@ mod tests {
     #[test]
     fn a_run_ends_where_a_zone_begins() {
         let zoned = ZonedDevice::new(MemoryDevice::new(24), Zones::covering(Lba(8), 16, 8, 8));
-        let mut io = Gatherer::new(zoned, [StreamId(0)], 64, SimTime::ZERO);
+        let mut io = Gatherer::new(zoned, [Hints::default()], 64, SimTime::ZERO);
         (6..24).for_each(|lba| io.write(0, lba, pattern(lba)).unwrap());
         io.flush().unwrap();
         assert_eq!(io.device().below().used().count(), 18);
@@ -339,7 +349,7 @@ mod tests {
 
     #[test]
     fn after_a_failure_nothing_is_written() {
-        let mut io = Gatherer::new(MemoryDevice::new(8), [StreamId(0)], 4, SimTime::ZERO);
+        let mut io = Gatherer::new(MemoryDevice::new(8), [Hints::default()], 4, SimTime::ZERO);
         io.write(0, 9, pattern(1)).unwrap();
         let failed = io.flush().unwrap_err();
         assert_eq!(io.failure(), Some(&failed));

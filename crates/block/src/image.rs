@@ -222,12 +222,7 @@ impl BlockDevice for ImageDevice {
             Command::Write { range, data, fua, hints: _ } => self.write(range, &data, fua)?,
             Command::Flush => self.flush()?,
             Command::Discard { ranges } => self.discard(ranges)?,
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
-            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
-            Command::Append { .. } | Command::Zone { .. } => {
-                return Err(DeviceError::Unsupported("zone"));
-            }
-            Command::Query(query) => return Err(query.unsupported()),
+            refused => return Err(refused.unsupported()),
         }
         Ok(Completion::at(at))
     }

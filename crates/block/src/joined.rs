@@ -272,9 +272,7 @@ impl<D: BlockDevice> BlockDevice for JoinedDevice<D> {
             Command::Query(Query::Zones { from, most }) => {
                 return Ok(Completion::with(at, Answer::Zones(self.report(from, most)?)));
             }
-            Command::Query(query) => return Err(query.unsupported()),
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
-            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            refused => return Err(refused.unsupported()),
         }))
     }
 }

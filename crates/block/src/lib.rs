@@ -17,6 +17,7 @@ mod image;
 mod joined;
 mod memory;
 mod overlay;
+mod placement;
 mod query;
 mod remap;
 mod scheduler;
@@ -38,7 +39,10 @@ pub use image::ImageDevice;
 pub use joined::{JoinError, JoinedDevice};
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
-pub use query::{Query, free_blocks, held_blocks, map_bytes, zones};
+pub use placement::{
+    HandleStatus, Isolation, Lifetime, PlacementEvent, PlacementReport, ReclaimUnits,
+};
+pub use query::{Query, free_blocks, held_blocks, map_bytes, placement, zones};
 pub use remap::{BatchId, HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 pub use scheduler::{EventId, LockId, Scheduler, SchedulingHint};
 pub use zone::{

@@ -220,7 +220,7 @@ impl MemoryDevice {
             Query::Held { range, most } => {
                 Some(Answer::Addresses(self.used_within(range).take(most).collect()))
             }
-            Query::MapBytes | Query::Zones { .. } => None,
+            Query::MapBytes | Query::Zones { .. } | Query::Placement => None,
         }
         .ok_or_else(|| query.unsupported())
     }
@@ -264,6 +264,7 @@ impl BlockDevice for MemoryDevice {
             thin: self.thin,
             devirtualize: None,
             zones: None,
+            reclaim_units: None,
         };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
@@ -275,11 +276,8 @@ impl BlockDevice for MemoryDevice {
             Command::Flush => {}
             Command::Discard { ranges } => self.discard(ranges),
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
-            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
-            Command::Append { .. } | Command::Zone { .. } => {
-                return Err(DeviceError::Unsupported("zone"));
-            }
             Command::Query(query) => return Ok(Completion::with(at, self.answer(query)?)),
+            refused => return Err(refused.unsupported()),
         }
         Ok(Completion::at(at))
     }

@@ -126,17 +126,12 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
             Command::Discard { ranges } if self.info().capabilities.discard => {
                 ranges.iter().for_each(|range| self.discard(*range));
             }
-            Command::Discard { .. } => return Err(DeviceError::Unsupported("discard")),
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
             // a block that was renamed is read by its new address; nothing is renamed here
             Command::Devirtualize(asked @ (Devirtualize::Open | Devirtualize::Held { .. })) => {
                 return self.lower.submit(at, Command::Devirtualize(asked));
             }
-            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
-            Command::Append { .. } | Command::Zone { .. } => {
-                return Err(DeviceError::Unsupported("zone"));
-            }
             Command::Query(query) => return self.answer(at, query),
+            refused => return Err(refused.unsupported()),
         }
         Ok(Completion::at(at))
     }

@@ -5,6 +5,7 @@ use dovetail_time::SimTime;
 use crate::addr::{BlockRange, Lba};
 use crate::command::Command;
 use crate::device::{Answer, BlockDevice, DeviceError};
+use crate::placement::PlacementReport;
 use crate::zone::Zone;
 
 /// A question that a device may be able to answer.
@@ -29,6 +30,8 @@ pub enum Query {
         /// Zones in the answer at most.
         most: usize,
     },
+    /// Statistics of its reclaim units.
+    Placement,
 }
 
 impl Query {
@@ -39,6 +42,7 @@ impl Query {
             Self::Held { .. } => "held-blocks",
             Self::MapBytes => "map-bytes",
             Self::Zones { .. } => "report-zones",
+            Self::Placement => "placement-statistics",
         })
     }
 }
@@ -88,6 +92,19 @@ pub fn zones(device: &mut (impl BlockDevice + ?Sized)) -> Result<Vec<Zone>, Devi
     Ok(match ask(device, Query::Zones { from: Lba(0), most: usize::MAX })? {
         Some(Answer::Zones(zones)) => zones,
         _ => Vec::new(),
+    })
+}
+
+/// [`Query::Placement`] of a device; `None` if it has no reclaim units.
+///
+/// # Errors
+/// The device's, other than [`DeviceError::Unsupported`].
+pub fn placement(
+    device: &mut (impl BlockDevice + ?Sized),
+) -> Result<Option<PlacementReport>, DeviceError> {
+    Ok(match ask(device, Query::Placement)? {
+        Some(Answer::Placement(report)) => Some(*report),
+        _ => None,
     })
 }
 

@@ -1,8 +1,12 @@
 //! Commands that a gatherer issues.
 
-use dovetail_block::{Content, Gatherer, MemoryDevice, Pattern, StreamId};
+use dovetail_block::{Content, Gatherer, Hints, MemoryDevice, Pattern, StreamId};
 use dovetail_testkit::{Event, RecordingDevice};
 use dovetail_time::SimTime;
+
+fn hints(stream: u8) -> Hints {
+    Hints { stream: StreamId(stream), ..Hints::default() }
+}
 
 fn pattern(n: u64) -> Content {
     Content::Pattern(Pattern::new(n))
@@ -12,7 +16,7 @@ fn pattern(n: u64) -> Content {
 fn neighbours_are_one_command_and_what_is_read_is_the_newest() {
     let device = RecordingDevice::new(MemoryDevice::new(64));
     let recording = device.recording();
-    let mut io = Gatherer::new(device, [StreamId(0), StreamId(1)], 4, SimTime::ZERO);
+    let mut io = Gatherer::new(device, [0, 1].map(hints), 4, SimTime::ZERO);
     for lba in [10, 11, 12, 13, 14, 30, 31] {
         io.write(0, lba, pattern(lba)).unwrap();
     }

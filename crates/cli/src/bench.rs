@@ -110,6 +110,9 @@ pub(crate) struct Arguments {
     /// Sync the file system when the job has ended, and count what that writes.
     #[arg(long)]
     final_sync: bool,
+    /// Cut the power when the job has ended, mount again, and show how long that takes.
+    #[arg(long)]
+    restart: bool,
     /// Halve and double each cost of the host that is assumed, and show the change of the results
     /// in percent.
     #[arg(long, conflicts_with_all = ["json", "csv", "fio_json", "report", "repeat", "keep_going"])]
@@ -243,6 +246,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         stop: &stop,
         precondition: arguments.precondition,
         final_sync: arguments.final_sync,
+        restart: arguments.restart,
         progress: &|_, _| {},
     };
     if arguments.sensitivity {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use dovetail_block::{
     Answer, BLOCK_SIZE, BlockBytes, Command, Content, DeviceError, DeviceSpace, Devirtualize,
-    EventId, Gatherer, Inode, LockId, SECTOR_SIZE, Scheduler, SchedulingHint, SectorRange,
-    StreamId,
+    EventId, Gatherer, Hints, Inode, Lifetime, LockId, SECTOR_SIZE, Scheduler, SchedulingHint,
+    SectorRange, StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
@@ -87,8 +87,11 @@ pub(crate) struct Io<D> {
 impl<D: Scheduler> Io<D> {
     /// `block_size` is 1024, 2048 or 4096.
     pub(crate) fn new(device: D, block_size: usize, now: SimTime) -> Self {
-        let streams = std::array::from_fn(|channel| StreamId(channel as u8));
-        let gatherer = Gatherer::new(device, streams, MAX_RUN, now);
+        let hints = std::array::from_fn(|channel| Hints {
+            stream: StreamId(channel as u8),
+            ..Hints::default()
+        });
+        let gatherer = Gatherer::new(device, hints, MAX_RUN, now);
         Self {
             gatherer,
             block_size,
@@ -121,6 +124,11 @@ impl<D: Scheduler> Io<D> {
     /// The address at which the device has a block.
     pub(crate) fn lba(&self, block: u64) -> u64 {
         self.places.lba(block).unwrap_or_else(|| block / self.per_lba())
+    }
+
+    /// Content that is written from now on has this lifetime.
+    pub(crate) fn set_lifetime(&mut self, lifetime: Lifetime) -> Result<(), DeviceError> {
+        self.gatherer.set_lifetime(Channel::Data as usize, lifetime)
     }
 
     /// The content that is written from now on belongs to this inode.

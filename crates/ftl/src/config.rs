@@ -1,12 +1,15 @@
 //! The configuration of a drive, resolved: the form that the drive itself uses.
 
-use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, DriveSerial, Lba};
+use dovetail_block::{
+    AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, DriveSerial, Isolation, Lba, StreamId,
+};
 use dovetail_nand::{CellMode, Geometry, GeometryError, NandConfig, Timing};
 use dovetail_time::{AtFloor, SimSpan};
 
 use crate::lines::LineShape;
 use crate::log_block::{FIRST_LOG, LogBlockConfig, LogScheme};
 use crate::mapping::{MapShape, SCHEMES, Scheme};
+use crate::medium::FrontierKind;
 use crate::ownership::{entries_per_segment, least_segments};
 use crate::remap::{RemapConfig, RemapStore};
 use crate::single::SingleCache;
@@ -14,6 +17,9 @@ use crate::translation::FLASH_ENTRY_BYTES;
 use crate::victim::{POLICIES, Policy};
 use crate::zoned::ZoneConfig;
 use crate::{cache, metadata, zoned};
+
+/// Write streams at most.
+pub const MOST_STREAMS: usize = 16;
 
 /// A drive's configuration.
 #[derive(Clone, Debug)]
@@ -44,6 +50,9 @@ pub struct DriveConfig {
     pub streams_by: StreamsBy,
     /// Set if pages moved by cleaning go to lines of their own.
     pub gc_apart: bool,
+    /// Set if its streams are handles of flexible data placement (FDP), of which it keeps
+    /// statistics: the isolation of what is moved.
+    pub fdp: Option<Isolation>,
     /// Below this many free lines, writes wait for cleaning. Raised to what the drive needs to
     /// work.
     pub foreground_lines: u32,
@@ -209,6 +218,9 @@ pub enum ConfigError {
     /// Zones that the drive cannot have.
     #[error("zones: {0}")]
     Zones(&'static str),
+    /// Reclaim units on a drive that cannot have them.
+    #[error("fdp: {0}")]
+    Fdp(&'static str),
     /// A log-block map on a drive that it does not fit.
     #[error("{0}")]
     LogBlock(&'static str),
@@ -252,6 +264,7 @@ impl DriveConfig {
             streams: 1,
             streams_by: StreamsBy::Hint,
             gc_apart: true,
+            fdp: None,
             foreground_lines: 0,
             background_lines: 0,
             least_garbage: 0,
@@ -345,21 +358,26 @@ impl DriveConfig {
         MapShape { pages: self.host_pages(), blocks_per_page: self.subpages() }
     }
 
-    /// The drive's own frontiers, by the mode of their lines: one for each stream, as many for
-    /// cleaning if that is apart, as many for the SLC cache, one for translation pages. With a
-    /// log-block map: one for merges, one for other moved pages and the drive's own, and those of
-    /// log lines.
-    pub(crate) fn frontiers(&self) -> Vec<CellMode> {
+    /// The drive's own frontiers: one for each stream, those for cleaning if that is apart, one for
+    /// each stream in the SLC cache, one for translation pages. With a log-block map: one for
+    /// merges, one for other moved pages and the drive's own, and those of log lines.
+    pub(crate) fn frontiers(&self) -> Vec<FrontierKind> {
         if let Some(map) = self.log_block {
-            return vec![CellMode::Native; FIRST_LOG + map.frontiers() as usize];
+            return vec![FrontierKind::SHARED; FIRST_LOG + map.frontiers() as usize];
         }
-        let streams = usize::from(self.streams);
-        let native = streams * if self.gc_apart { 2 } else { 1 };
-        let singles = if self.single_cache.is_some() { streams } else { 0 };
-        let mut modes = vec![CellMode::Native; native];
-        modes.extend(std::iter::repeat_n(CellMode::Single, singles));
-        modes.extend(self.map_cache.map(|_| CellMode::Native));
-        modes
+        let of_streams = |mode| {
+            (0..self.streams)
+                .map(move |stream| FrontierKind { mode, stream: Some(StreamId(stream)) })
+        };
+        let mut frontiers: Vec<_> = of_streams(CellMode::Native).collect();
+        match self.native_frontiers() - frontiers.len() {
+            0 => {}
+            1 if self.streams > 1 => frontiers.push(FrontierKind::SHARED),
+            _ => frontiers.extend(of_streams(CellMode::Native)),
+        }
+        frontiers.extend(self.single_cache.iter().flat_map(|_| of_streams(CellMode::Single)));
+        frontiers.extend(self.map_cache.map(|_| FrontierKind::SHARED));
+        frontiers
     }
 
     /// Pages of an ordinary line that a page of the drive's own takes: those of a word line, or what
@@ -427,7 +445,7 @@ impl DriveConfig {
             self.user_blocks = zoned::capacity(&self)?;
             return Ok(self);
         }
-        if !(1..=16).contains(&self.streams) {
+        if !(1..=MOST_STREAMS as u8).contains(&self.streams) {
             return Err(ConfigError::Streams(self.streams));
         }
         if self.user_blocks == 0 {
@@ -439,6 +457,7 @@ impl DriveConfig {
         self.check_remap()?;
         self.check_devirtualize()?;
         self.check_log_block()?;
+        self.check_fdp()?;
         self.raise_segments();
         self.foreground_lines = self.foreground_lines.max(self.least_reserve());
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
@@ -557,6 +576,30 @@ impl DriveConfig {
             .iter()
             .find(|(broken, _)| *broken)
             .map_or(Ok(()), |(_, rule)| Err(ConfigError::LogBlock(rule)))
+    }
+
+    fn check_fdp(&self) -> Result<(), ConfigError> {
+        if self.fdp.is_none() {
+            return Ok(());
+        }
+        let rules = [
+            (
+                self.shape != LineShape::Superblock,
+                "a reclaim unit is a superblock; use lines = \"superblock\"",
+            ),
+            (
+                self.streams_by == StreamsBy::Address,
+                "the host places its writes; use streams_by = \"hint\"",
+            ),
+            (
+                self.single_cache.is_some() || self.log_block.is_some(),
+                "a drive with an SLC cache or a log-block map has no reclaim units; leave [slc] out and use a page map",
+            ),
+        ];
+        rules
+            .iter()
+            .find(|(broken, _)| *broken)
+            .map_or(Ok(()), |(_, rule)| Err(ConfigError::Fdp(rule)))
     }
 
     /// Lines beside those that are open that a log-block map needs: full log lines, and what the

@@ -2,7 +2,7 @@
 
 use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, performs_at_once};
 use dovetail_nand::{DieUse, Geometry};
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 
 use crate::cache::Occupancy;
 use crate::config::{ConfigError, DriveConfig};
@@ -17,6 +17,15 @@ pub enum Storage {
     PageMapped(Box<Drive>),
     /// A drive with zones.
     Zoned(Box<ZonedDrive>),
+}
+
+/// Work of a drive until it takes commands again after a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerCycle {
+    /// Duration.
+    pub duration: SimSpan,
+    /// Pages whose out-of-band areas were read.
+    pub pages_read: u64,
 }
 
 macro_rules! of_either {
@@ -38,6 +47,28 @@ impl Storage {
             Some(_) => Self::Zoned(Box::new(ZonedDrive::new(config)?)),
             None => Self::PageMapped(Box::new(Drive::new(config)?)),
         })
+    }
+
+    /// Cuts the power and switches it on again.
+    ///
+    /// # Errors
+    /// What its flash says.
+    pub fn power_cycle(self) -> Result<(Self, PowerCycle), DeviceError> {
+        match self {
+            Self::PageMapped(drive) => {
+                let recovered = drive.into_unrecovered().recover();
+                let (drive, report) = recovered.map_err(|failed| failed.1)?;
+                let cycle =
+                    PowerCycle { duration: report.duration, pages_read: report.pages_read };
+                Ok((Self::PageMapped(Box::new(drive)), cycle))
+            }
+            Self::Zoned(drive) => {
+                let (drive, report) = drive.into_unrecovered().recover()?;
+                let cycle =
+                    PowerCycle { duration: report.duration, pages_read: report.pages_read };
+                Ok((Self::Zoned(Box::new(drive)), cycle))
+            }
+        }
     }
 
     /// The page-mapped drive; `None` for one with zones.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{
-    BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Inode, Lba,
-    Pattern, SectorRange, StreamId,
+    BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
+    SectorRange, StreamId,
 };
 use dovetail_ftl::stats::{Cause, ReadCause};
 use dovetail_ftl::{Drive, DriveConfig, mapping};
@@ -422,7 +422,7 @@ fn idle_time_is_used_to_clean() {
 fn streams_fill_lines_of_their_own() {
     let mut host = Host::new(DriveConfig { streams: 2, user_blocks: 1200, ..config() });
     for lba in 0..40 {
-        let hints = Hints { stream: StreamId((lba % 2) as u8), inode: Inode(0) };
+        let hints = Hints { stream: StreamId((lba % 2) as u8), ..Hints::default() };
         host.write_hinted(lba, 1, hints, false);
     }
     let filled: Vec<u32> =

@@ -11,8 +11,8 @@
 
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data,
-    DeviceError, HeldRemaps, Hints, Inode, Lba, Pattern, RemapLimits, RemapPair, RemapWhen,
-    SectorRange, StreamId, free_blocks,
+    DeviceError, HeldRemaps, Hints, Inode, Isolation, Lba, Pattern, RemapLimits, RemapPair,
+    RemapWhen, SectorRange, StreamId, free_blocks,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
@@ -71,7 +71,13 @@ fn config(rng: &mut Rng) -> DriveConfig {
         if (plain.seed / 6).is_multiple_of(2) { StreamsBy::Hint } else { StreamsBy::Address };
     let buffer_order =
         if (plain.seed / 12).is_multiple_of(2) { BufferOrder::Age } else { BufferOrder::Address };
-    DriveConfig { least_garbage, command_serial, streams_by, buffer_order, ..plain }
+    let places = shape == LineShape::Superblock && streams_by == StreamsBy::Hint;
+    let fdp = match plain.seed / 24 % 4 {
+        0 if places => Some(Isolation::Initial),
+        1 if places => Some(Isolation::Persistent),
+        _ => None,
+    };
+    DriveConfig { least_garbage, command_serial, streams_by, buffer_order, fdp, ..plain }
 }
 
 /// Kind of the drives of a run.
@@ -253,6 +259,7 @@ fn log_mapped(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
         shape: LineShape::Superblock,
         streams: 1,
         gc_apart: true,
+        fdp: None,
         single_cache: None,
         ..plain
     }
@@ -307,6 +314,7 @@ fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
         streams_by: StreamsBy::Hint,
         buffer_pages: plain.buffer_pages.max(2 * at_once * u32::from(plain.streams)),
         power_loss_protection: rng.chance(0.3),
+        fdp: if single_cache.is_some() { None } else { plain.fdp },
         single_cache,
         cores: pick(rng, &[1, 3]),
         refresh_reads: retry.map(|_| 50),
@@ -449,7 +457,7 @@ impl Life {
             0..55 => self.write(rng),
             55..80 => self.read(rng),
             80..92 => self.discard(rng),
-            _ => self.flush(),
+            _ => self.flush(rng),
         }
     }
 
@@ -458,8 +466,11 @@ impl Life {
         let contents: Vec<_> = range.iter().map(|_| self.content(rng)).collect();
         let fua = rng.chance(0.1);
         let room = free_blocks(&mut self.drive).unwrap();
-        let hints =
-            Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
+        let hints = Hints {
+            stream: StreamId(rng.below(3) as u8),
+            inode: Inode(rng.below(5) as u32),
+            ..Hints::default()
+        };
         let command = Command::Write { range, data: Data::Blocks(&contents), hints, fua };
         let done = self.drive.submit(self.now, command);
         if done == Err(DeviceError::NoRoom) {
@@ -546,7 +557,7 @@ impl Life {
                 0..16 => self.write(rng)?,
                 16..18 => self.discard(rng)?,
                 18 => self.remap(rng)?,
-                _ => self.flush()?,
+                _ => self.flush(rng)?,
             }
         }
         Ok(())
@@ -583,7 +594,14 @@ impl Life {
         SectorRange::new(range.start + cut, range.sectors - cut)
     }
 
-    fn flush(&mut self) -> Result<(), DeviceError> {
+    /// A drive with reclaim units now and then gets new ones instead.
+    fn flush(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
+        if self.drive.config().fdp.is_some() && rng.chance(0.3) {
+            let handle = StreamId(rng.below(self.drive.config().streams.into()) as u8);
+            self.drive.submit(self.now, Command::UpdateHandles(&[handle]))?;
+            self.seen.updated += 1;
+            return Ok(());
+        }
         // The host waits for what it must rely on.
         self.now = self.now.max(self.drive.submit(self.now, Command::Flush)?.done);
         self.expected.pass(self.now);
@@ -709,6 +727,8 @@ struct Seen {
     log_pages: u64,
     /// Writes that a thin drive had no room for.
     refused: u64,
+    /// Handles that went on with an empty reclaim unit.
+    updated: u64,
     /// Lines folded out of SLC caches.
     folded: u64,
     /// Pages of word lines that were used up empty.
@@ -733,6 +753,7 @@ impl Seen {
         self.remapped_pages += other.remapped_pages;
         self.log_pages += other.log_pages;
         self.refused += other.refused;
+        self.updated += other.updated;
         self.folded += other.folded;
         self.skipped += other.skipped;
         self.refreshed += other.refreshed;

@@ -9,6 +9,7 @@ mod cells;
 mod devirtualize;
 mod drive;
 mod emulated;
+mod fdp;
 mod integrity;
 mod interval;
 mod log_block;

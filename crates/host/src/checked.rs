@@ -33,6 +33,14 @@ impl<D: BlockDevice> CheckedDevice<D> {
         Self { device, blocks, expected, held, batch, next_pattern: 1, into: Vec::new() }
     }
 
+    /// The same with the device that `change` makes of the one below, which holds the same.
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn with_device<E>(self, change: impl FnOnce(D) -> Result<D, E>) -> Result<Self, E> {
+        Ok(Self { device: change(self.device)?, ..self })
+    }
+
     /// The device below.
     pub fn device(&self) -> &D {
         &self.device

@@ -3,6 +3,7 @@
 use dovetail_time::SimSpan;
 use serde::{Deserialize, Serialize};
 
+use crate::placement::Placement;
 use crate::read_ahead::ReadAheadLimits;
 
 /// Costs and limits of the host. None of them comes from a source: all are assumed, and
@@ -28,6 +29,9 @@ pub struct HostCosts {
     /// Window of read-ahead of buffered reads through a file system in KiB, 0 for none (Linux:
     /// `read_ahead_kb`, 128 by default).
     pub read_ahead_kib: u32,
+    /// The rule by which a write gets its stream, or its handle of a drive with FDP.
+    #[serde(skip_serializing_if = "Placement::is_default")]
+    pub placement: Placement,
 }
 
 impl Default for HostCosts {
@@ -41,6 +45,7 @@ impl Default for HostCosts {
             max_request_kib: 1280,
             merge_flushes: true,
             read_ahead_kib: 0,
+            placement: Placement::Writer,
         }
     }
 }
@@ -74,6 +79,7 @@ impl HostCosts {
         max_request_kib: u32::MAX,
         merge_flushes: false,
         read_ahead_kib: 0,
+        placement: Placement::Writer,
     };
 
     /// The default costs with some others, as `queue_depth=32,request_ns=1000`.
@@ -103,6 +109,10 @@ impl HostCosts {
             "queue_depth" => self.queue_depth = small()?,
             "max_request_kib" => self.max_request_kib = small()?,
             "read_ahead_kib" => self.read_ahead_kib = small()?,
+            "placement" => {
+                self.placement = Placement::named(value)
+                    .ok_or_else(|| format!("{name}: give writer, lifetime or none"))?;
+            }
             "merge_flushes" => {
                 self.merge_flushes =
                     value.parse().map_err(|_| format!("{name}: give true or false"))?;

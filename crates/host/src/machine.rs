@@ -109,6 +109,12 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         Ref::map(self.queue.borrow(), |queue| queue.device.device())
     }
 
+    /// The drive, with what its blocks must hold; `None` while a planner that is connected can reach
+    /// it.
+    pub fn into_device(self) -> Option<CheckedDevice<D>> {
+        Rc::into_inner(self.queue).map(|queue| queue.into_inner().device)
+    }
+
     /// The way to the drive past the plans.
     pub(crate) fn queue(&self) -> Rc<RefCell<DeviceQueue<D>>> {
         Rc::clone(&self.queue)

@@ -16,6 +16,7 @@ use crate::events::Events;
 use crate::hazards::Hazards;
 use crate::machine::Machine;
 use crate::mirror::Mirror;
+use crate::placement::Placement;
 use crate::plan::{EndRenames, Plan, PlanStep, Remap};
 
 /// A handle on the device; the file system has one, whoever plays its plans another.
@@ -31,6 +32,7 @@ struct PlannedDevice {
     zones: Option<ZoneTable>,
     steps: Vec<PlanStep>,
     events: Events,
+    placement: Placement,
     /// The drive, of which a batch of renames needs an answer.
     drive: Option<Rc<RefCell<dyn Direct>>>,
     /// Commands of plans under way.
@@ -61,10 +63,16 @@ impl Planner {
             zones: info.capabilities.zones.map(ZoneTable::new),
             steps: Vec::new(),
             events: Events::default(),
+            placement: Placement::default(),
             drive: None,
             hazards: Rc::default(),
         };
         Self(Rc::new(RefCell::new(state)))
+    }
+
+    /// Places what is written from now on by a rule.
+    pub fn set_placement(&self, placement: Placement) {
+        self.0.borrow_mut().placement = placement;
     }
 
     /// Lets batches of renames reach the machine's drive, and offers what it can only then: to
@@ -78,6 +86,13 @@ impl Planner {
         state.info.capabilities.devirtualize = machine.device().info().capabilities.devirtualize;
         state.drive = Some(machine.queue());
         state.hazards = machine.hazards();
+    }
+
+    /// Lets go of the machine's drive.
+    pub fn disconnect(&self) {
+        let mut state = self.0.borrow_mut();
+        state.info.capabilities.devirtualize = None;
+        state.drive = None;
     }
 
     /// The events that have come, for the machine that plays the plans.
@@ -151,7 +166,8 @@ impl PlannedDevice {
                 self.check(range, data.blocks().unwrap_or(range.blocks))?;
                 self.write_to_zone(range)?;
                 self.mirror.write(range, data);
-                self.plan_write(range, hints, fua);
+                let stream = self.placement.stream(hints, self.info.capabilities.streams);
+                self.plan_write(range, Hints { stream, ..hints }, fua);
             }
             Command::Flush => self.steps.push(PlanStep::Flush),
             Command::Discard { ranges } => {
@@ -168,11 +184,9 @@ impl PlannedDevice {
                 self.steps.push(PlanStep::Discard(ranges.to_vec()));
             }
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
-            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
-            // nothing that is planned knows where an append will go
-            Command::Append { .. } => return Err(DeviceError::Unsupported("append")),
             Command::Zone { start, action } => self.act_on_zones(start, action)?,
-            Command::Query(query) => return Err(query.unsupported()),
+            // nothing that is planned knows where an append will go
+            refused => return Err(refused.unsupported()),
         }
         Ok(())
     }
@@ -261,7 +275,7 @@ impl PlannedDevice {
             Query::Zones { from, most } => {
                 self.zones.as_ref().map(|table| Answer::Zones(table.report(from, most)))
             }
-            Query::Held { .. } | Query::MapBytes => None,
+            Query::Held { .. } | Query::MapBytes | Query::Placement => None,
         }
         .ok_or_else(|| query.unsupported())
     }

@@ -76,6 +76,7 @@ fn note_command(
         | Command::Devirtualize(_)
         | Command::Append { .. }
         | Command::Zone { .. }
+        | Command::UpdateHandles(_)
         | Command::Query(_) => {
             panic!("not made here")
         }

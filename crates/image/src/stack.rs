@@ -78,6 +78,8 @@ pub struct Variant {
 pub struct InStacks {
     /// Makes a new volume on a simulated host's device and mounts it.
     pub build: fn(&Setup<'_>, Planner) -> Mounted,
+    /// Mounts the volume on a simulated host's device again, after a power cut.
+    pub remount: fn(&Setup<'_>, Planner) -> Mounted,
     /// Makes a new volume.
     pub make: fn(&Setup<'_>, Device) -> Result<(), SetupError>,
     /// Mounts a volume, and recovers it after a power cut.

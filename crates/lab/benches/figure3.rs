@@ -69,6 +69,7 @@ fn whole(stack: &Stack, scale: Ratio) {
         stop: &stop,
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_, _| {},
     };
     let start = Instant::now();

@@ -35,6 +35,7 @@ fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool)
         stop,
         precondition: false,
         final_sync: true,
+        restart: false,
         progress: &|_, _| {},
     }
 }

@@ -28,6 +28,7 @@ fn bench(fill: Option<Fill>) -> RunResult {
         stop: &AtomicBool::new(false),
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_, _| {},
     };
     let (results, failures) = experiment.run(1, &|_| {});

@@ -30,6 +30,7 @@ fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool)
         stop,
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_, _| {},
     }
 }

@@ -27,6 +27,7 @@ fn runs(job: &str, window_kib: u32) -> Vec<RunResult> {
         repetitions: 1,
         stop: &AtomicBool::new(false),
         final_sync: false,
+        restart: false,
         progress: &|_, _| {},
     };
     let (results, failures) = experiment.run(2, &|_| {});

@@ -32,6 +32,7 @@ fn runs(stacks: &[&str], scale: &str) -> Vec<RunResult> {
         repetitions: 1,
         stop: &AtomicBool::new(false),
         final_sync: false,
+        restart: false,
         progress: &|_, _| {},
     };
     let (results, failures) = experiment.run(2, &|_| {});

@@ -85,6 +85,7 @@ fn run(job: &str, stack: &Stack, fill: Option<Fill>) -> RunResult {
         stop: &stop,
         precondition: false,
         final_sync: true,
+        restart: false,
         progress: &|_, _| {},
     };
     let (mut results, failures) = experiment.run(1, &|_| {});

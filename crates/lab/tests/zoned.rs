@@ -19,6 +19,7 @@ fn run(job: &str, stacks: &[Stack]) -> Vec<RunResult> {
         stop: &stop,
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_, _| {},
     };
     experiment.run(1, &|_| {}).0.runs

@@ -195,6 +195,7 @@ fn watch(
         stop: &|| setting.go_on().is_err(),
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_| {},
     };
     let mut workload = Paced::new(load.workload(setting.scale, setting.seed)?, minute, pause);

@@ -73,6 +73,7 @@ pub(crate) fn watched(
         stop: &|| setting.stop.load(Ordering::Relaxed),
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_| {},
     };
     let watcher: Watcher = Rc::new(RefCell::new(watch));

@@ -44,7 +44,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         let source = Source::FileTrace(FileTraceSource { trace, pace, loops: LOOPS, whole_at });
         let fill = Some(Fill { amount: FillAmount::Share(FILL), with: FillWith::Impressions });
         let stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "18GiB")?;
-        let plan = Plan { source: &source, fill, stacks, final_sync: false };
+        let plan = Plan { source: &source, fill, stacks, final_sync: false, restart: false };
         Setting { scale, ..*setting }.perform(&plan)
     };
     let (fast, mut results) = (at(0.0)?, at(1.0)?);

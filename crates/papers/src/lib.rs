@@ -206,6 +206,7 @@ struct Plan<'a> {
     fill: Option<Fill>,
     stacks: Vec<Stack>,
     final_sync: bool,
+    restart: bool,
 }
 
 impl Setting<'_> {
@@ -232,6 +233,7 @@ impl Setting<'_> {
             stop: self.stop,
             precondition: false,
             final_sync: plan.final_sync,
+            restart: plan.restart,
             progress: &|_, _| {},
         };
         let (results, failures) = experiment.run(self.threads, &|_| {});

@@ -112,7 +112,7 @@ impl Work {
             policies.iter().map(|policy| self.stack(filesystem, Some(policy))).collect::<Vec<_>>()
         };
         let stacks = stacks(filesystems, DRIVE)?.iter().flat_map(with).collect();
-        let plan = Plan { source: &source, fill: None, stacks, final_sync: true };
+        let plan = Plan { source: &source, fill: None, stacks, final_sync: true, restart: false };
         let whole = Setting { scale: dovetail_time::Ratio::ONE, ..*setting };
         whole.perform(&plan)
     }

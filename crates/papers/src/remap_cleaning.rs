@@ -53,7 +53,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     stacks.insert(2, on_log);
     let stacks = stacks.into_iter().map(small_memory).collect();
     let results =
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: true })?;
+        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: true, restart: false })?;
     let runs = NAMES.map(|name| of(&results, name).map(|run| (name, Costs::new(run))));
     let mut comparisons = Vec::new();
     let mut costs = Vec::new();

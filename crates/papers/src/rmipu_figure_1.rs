@@ -77,7 +77,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
     let mut stacks = stacks(&names, DRIVE)?;
     stacks.iter_mut().for_each(in_non_volatile_memory);
-    let plan = Plan { source: &source, fill: None, stacks, final_sync: false };
+    let plan = Plan { source: &source, fill: None, stacks, final_sync: false, restart: false };
     let results = setting.perform(&plan)?;
     let total = 240.0 * f64::from(1_u32 << 30) * scale;
     let halves = |name: &str| {

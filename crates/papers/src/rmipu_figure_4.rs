@@ -85,6 +85,7 @@ fn replay(
         fill: Some(Fill { amount: FillAmount::Bytes(FILL_BYTES), with: FillWith::Large }),
         stacks: stacks(&STACKS, "femu-32g")?,
         final_sync: false,
+        restart: false,
     };
     let mut results = setting.perform(&plan)?;
     let mut comparisons = throughput(&results)?;

@@ -32,6 +32,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             fill: None,
             stacks: stacks(&["f2fs", "ext4", "rm-ipu"], "nvme-250g-4k")?,
             final_sync: true,
+            restart: false,
         };
         full.perform(&plan)
     };

@@ -63,7 +63,7 @@ impl Sensitivity {
                 stacks.push(stack);
             }
         }
-        let plan = Plan { source: &source, fill: None, stacks, final_sync: false };
+        let plan = Plan { source: &source, fill: None, stacks, final_sync: false, restart: false };
         let results = setting.perform(&plan)?;
         let point = |(cost, value): (&Cost, f64)| {
             let [above, below] = self.stacks.map(|stack| of(&results, &name(stack, cost, value)));

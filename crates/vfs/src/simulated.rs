@@ -1,7 +1,7 @@
 //! Interface of a file system for a simulation, beyond a mount: content that is named instead of
 //! carried, and figures.
 
-use dovetail_block::Content;
+use dovetail_block::{Content, Lifetime};
 use dovetail_time::SimTime;
 
 use crate::{Caller, Count, Error, FileSystem, Ino};
@@ -71,6 +71,10 @@ pub trait Simulated: FileSystem {
 
     /// The page cache holds a block of 4096 bytes of the file.
     fn is_cached(&self, ino: Ino, block: u64) -> bool;
+
+    /// Takes a hint about the lifetime of what is written to the file from now on, as
+    /// `F_SET_RW_HINT` of fcntl(2); nothing happens in a file system that passes none on.
+    fn set_lifetime(&mut self, _ino: Ino, _lifetime: Lifetime) {}
 
     /// Forgets what the page cache holds of the file and is not dirty.
     fn drop_cache(&mut self, ino: Ino);

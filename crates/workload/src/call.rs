@@ -1,5 +1,6 @@
 //! Calls of a workload: requests of its threads to a file system, one after another.
 
+use dovetail_block::Lifetime;
 use dovetail_time::SimTime;
 
 use crate::fio::FioWorkload;
@@ -192,6 +193,11 @@ pub trait Workload {
 
     /// The job that a thread belongs to: threads of one job are reported together.
     fn job(&self, thread: ThreadId) -> &str;
+
+    /// The hint that a thread gives the files that it writes.
+    fn lifetime(&self, _thread: ThreadId) -> Lifetime {
+        Lifetime::NotSet
+    }
 
     /// The path of a file from the root of the file system, without a slash before it.
     fn path(&self, file: FileId) -> &str;

@@ -11,7 +11,7 @@ use crate::table::{Layout, Row, row, some};
 /// All lines; those of figures that no run has are not shown.
 pub(super) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
 
-const GROUPS: [&[Row<RunResult>]; 12] = [
+const GROUPS: [&[Row<RunResult>]; 13] = [
     TRACE,
     THROUGHPUT,
     LATENCIES,
@@ -21,6 +21,7 @@ const GROUPS: [&[Row<RunResult>]; 12] = [
     REQUESTS,
     MAP_ON_FLASH,
     DEVIRTUALIZER,
+    RESTART,
     FLASH,
     LIFETIME,
     RESOURCES,
@@ -98,6 +99,12 @@ const REQUESTS: &[Row<RunResult>] = &[
     row("pieces a file", |r| pieces(r.fragmentation.as_ref()?)),
 ];
 
+const RESTART: &[Row<RunResult>] = &[
+    row("drive ready after a power cut", |r| seconds(r.restart?.drive_s)),
+    row("then mounted after", |r| seconds(r.restart?.mount_s)),
+    row("blocks read by the mount", |r| some(r.restart?.mount_read_blocks)),
+];
+
 const MAP_ON_FLASH: &[Row<RunResult>] = &[
     row("read hits in the map's cache", |r| of_cache(r, |cache| percent(cache.hit_ratio.read, 2))),
     row("write hits in the map's cache", |r| {
@@ -156,6 +163,11 @@ const FLASH: &[Row<RunResult>] = &[
     row("merges: switch / partial / full", |r| {
         let merges = r.totals.drive.merges.as_ref()?;
         Some(format!("{} / {} / {}", merges.switch, merges.partial, merges.full))
+    }),
+    row("handles written / units moved from", |r| {
+        let placement = r.totals.drive.placement.as_ref()?;
+        let written = placement.handles.iter().filter(|handle| handle.host_blocks > 0).count();
+        Some(format!("{written} / {}", format_count(placement.reallocations)))
     }),
     row("pages into the SLC cache", |r| some(r.totals.drive.cells.as_ref()?.slc_pages)),
     row("pages left empty in word lines", |r| some(r.totals.drive.cells.as_ref()?.skipped_pages)),

@@ -44,7 +44,7 @@ mod xattr;
 
 use std::collections::BTreeMap;
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, Lba, Scheduler};
+use dovetail_block::{BLOCK_SIZE, BlockRange, Lba, Lifetime, Scheduler};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Moment, PageCache, Timestamp};
 use rustc_hash::FxHashMap;
@@ -82,6 +82,8 @@ pub struct Ext<D> {
     journal: Option<Journal>,
     /// Inodes without names that are still kept, the newest first, as the list on disk has them.
     orphans: Vec<Ino>,
+    /// Hints of programs about files, as long as the volume is mounted.
+    lifetimes: FxHashMap<Ino, Lifetime>,
     /// Number of users that keep an inode, open or known to the kernel.
     holds: FxHashMap<Ino, u64>,
     /// Time at which each file with dirty pages got the first of them.

@@ -85,6 +85,7 @@ impl<D: Scheduler> Ext<D> {
             last_commit: None,
             journal: None,
             orphans: Vec::new(),
+            lifetimes: FxHashMap::default(),
             holds: FxHashMap::default(),
             dirty_since: Default::default(),
             listing: None,

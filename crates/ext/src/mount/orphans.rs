@@ -58,6 +58,7 @@ impl<D: Scheduler> Ext<D> {
         inode.dtime = date as u32;
         inode.links = 0;
         inode.size = 0;
+        self.lifetimes.remove(&ino);
         self.free_ino(ino, is_dir)?;
         self.drop_window(ino)?;
         self.drop_cached_inode(ino)

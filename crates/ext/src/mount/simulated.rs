@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dovetail_block::{BLOCK_SIZE, Content, Scheduler};
+use dovetail_block::{BLOCK_SIZE, Content, Lifetime, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::kit::{WriteData, put_dirty_over};
 use dovetail_vfs::{Caller, Count, Error, Ino as Number, Simulated};
@@ -23,6 +23,7 @@ impl<D: Scheduler> Ext<D> {
         self.place_delayed(ino)?;
         self.note_change(ino);
         self.io.set_content_of(ino.0);
+        self.io.set_lifetime(self.lifetimes.get(&ino).copied().unwrap_or_default())?;
         let mut index = first;
         while index < end {
             let run = self.map(ino, index as u32)?;
@@ -42,7 +43,9 @@ impl<D: Scheduler> Ext<D> {
             }
             index = stop;
         }
-        Ok(self.io.wait()?)
+        self.io.wait()?;
+        // content of the page cache has none (Linux 6.12)
+        Ok(self.io.set_lifetime(Lifetime::NotSet)?)
     }
 
     /// The runs of neighbouring blocks with content in a range of pages; blocks are of the size of
@@ -136,6 +139,10 @@ impl<D: Scheduler> Simulated for Ext<D> {
 
     fn is_cached(&self, ino: Number, block: u64) -> bool {
         self.pages.contains(ino.0, block)
+    }
+
+    fn set_lifetime(&mut self, ino: Number, lifetime: Lifetime) {
+        self.lifetimes.insert(ino_of(ino), lifetime);
     }
 
     fn drop_cache(&mut self, ino: Number) {

@@ -268,7 +268,10 @@ impl<D: Scheduler> F2fs<D> {
     ) -> Result<(), Error> {
         let pointer = self.make_pointer(ino, index)?;
         let old = pointer.address;
-        if !old.is_hole() && mode != WriteMode::Append && self.update(ino, old, &content, mode)? {
+        if !old.is_hole()
+            && mode != WriteMode::Append
+            && self.update(ino, old, &content, mode, facts)?
+        {
             return Ok(());
         }
         if old != BlockAddr::NULL {
@@ -287,6 +290,7 @@ impl<D: Scheduler> F2fs<D> {
         old: BlockAddr,
         content: &Content,
         mode: WriteMode,
+        facts: DataFacts,
     ) -> Result<bool, Error> {
         if mode == WriteMode::Remap {
             if self.put_update(ino, old, content.clone(), WriteClass::Data)? {
@@ -300,7 +304,7 @@ impl<D: Scheduler> F2fs<D> {
         self.io.held_moves.remove(old);
         self.events.in_place_blocks += 1;
         self.io.set_owner(ino);
-        self.io.write(Channel::IN_PLACE, WriteClass::Data, old, content.clone())?;
+        self.io.write_in_place(data_log(self.options.logs, facts), old, content.clone())?;
         self.note_unflushed(ino);
         Ok(true)
     }
@@ -358,6 +362,7 @@ impl<D: Scheduler> F2fs<D> {
             cold: raw.i_advise & ADVISE_COLD != 0 || flags.has(InodeFlags::COMPRESSED),
             hot: raw.i_advise & ADVISE_HOT != 0,
             small: dirty <= MIN_HOT_BLOCKS,
+            lifetime: self.lifetimes.get(&ino).copied().unwrap_or_default(),
             stays: self.remaps(),
         })
     }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use dovetail_block::{
     Answer, BatchId, BlockBytes, BlockRange, Command, Content, Data, DeviceError, Devirtualize,
-    Gatherer, Hints, Inode, Lba, LockId, RemapPair, RemapWhen, Scheduler, SchedulingHint, StreamId,
-    ZoneAction,
+    Gatherer, Hints, Inode, Lba, Lifetime, LockId, RemapPair, RemapWhen, Scheduler, SchedulingHint,
+    StreamId, ZoneAction,
 };
 use dovetail_time::SimTime;
 
 use super::held_moves::HeldMoves;
 use super::pending_remaps::PendingRemaps;
+use super::policy::Log;
 use crate::device_addresses::DeviceAddresses;
 use crate::format::{BLOCK, BlockAddr, Extent, Nid};
 
@@ -39,6 +40,22 @@ impl Channel {
     /// The stream of its writes. Updates are hot: they go with the hot data.
     const fn stream(self) -> StreamId {
         if self.0 == Self::UPDATES.0 { StreamId(0) } else { StreamId(self.0) }
+    }
+
+    /// The expected lifetime of its writes. Those in place have that of the log that their blocks
+    /// would go to; metadata have what Linux 6.12 gives it.
+    fn lifetime(self) -> Lifetime {
+        match self {
+            Self::META => Lifetime::None,
+            Self::UPDATES => Log::HotData.lifetime(),
+            Self(log) => {
+                Log::ALL.get(usize::from(log)).map_or(Lifetime::NotSet, |log| log.lifetime())
+            }
+        }
+    }
+
+    fn hints(self) -> Hints {
+        Hints { stream: self.stream(), lifetime: self.lifetime(), ..Hints::default() }
     }
 }
 
@@ -119,8 +136,8 @@ pub(crate) struct Io<D> {
 
 impl<D: Scheduler> Io<D> {
     pub(crate) fn new(device: D, now: SimTime) -> Self {
-        let streams = std::array::from_fn(|channel| Channel(channel as u8).stream());
-        let mut gatherer = Gatherer::new(device, streams, MAX_RUN, now);
+        let hints = std::array::from_fn(|channel| Channel(channel as u8).hints());
+        let mut gatherer = Gatherer::new(device, hints, MAX_RUN, now);
         gatherer.set_writers(Some(WRITERS));
         Self {
             gatherer,
@@ -297,6 +314,17 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.write(channel.0.into(), self.device_addresses.lba(address).0, content)
     }
 
+    /// Writes a block of a file that keeps its address and would go to `log` otherwise.
+    pub(crate) fn write_in_place(
+        &mut self,
+        log: Log,
+        address: BlockAddr,
+        content: Content,
+    ) -> Result<(), DeviceError> {
+        self.gatherer.set_lifetime(Channel::IN_PLACE.0.into(), log.lifetime())?;
+        self.write(Channel::IN_PLACE, WriteClass::Data, address, content)
+    }
+
     /// Has blocks moved when all that was written so far is on the device. Durable when it is done.
     pub(crate) fn remap(&mut self, pairs: &[RemapPair]) -> Result<(), DeviceError> {
         self.wait()?;
@@ -357,7 +385,7 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.check()?;
         self.written.count(WriteClass::Checkpoint);
         let range = BlockRange::new(Lba(address.0), 1);
-        let hints = Hints { stream: Channel::META.stream(), ..Hints::default() };
+        let hints = Channel::META.hints();
         let content = [Content::Bytes(block)];
         let write = Command::Write { range, data: Data::Blocks(&content), hints, fua: true };
         self.gatherer.perform(write)?;

@@ -50,9 +50,10 @@ mod xattr;
 
 use std::collections::BTreeSet;
 
-use dovetail_block::Scheduler;
+use dovetail_block::{Lifetime, Scheduler};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Moment, PageCache};
+use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::format::{Checkpoint, Nid, Superblock};
@@ -121,6 +122,8 @@ pub struct F2fs<D> {
     pages: PageCache,
     inline_names: InlineNames,
     dirty_dents: BTreeSet<Nid>,
+    /// Hints of programs about files, as long as the volume is mounted.
+    lifetimes: FxHashMap<Nid, Lifetime>,
     counts: Counts,
     since: SinceCheckpoint,
     updates: UpdateState,

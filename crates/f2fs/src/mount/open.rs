@@ -110,6 +110,7 @@ impl<D: Scheduler> F2fs<D> {
             pages: PageCache::new((options.page_cache_bytes / BLOCK as u64) as usize),
             inline_names: Default::default(),
             dirty_dents: Default::default(),
+            lifetimes: Default::default(),
             counts,
             since: SinceCheckpoint::default(),
             updates: UpdateState::new(options.ipu_policy.unwrap_or(IpuPolicy::default_for(small))),

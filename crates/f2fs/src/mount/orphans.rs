@@ -112,6 +112,7 @@ impl<D: Scheduler> F2fs<D> {
         self.pages.remove_inode(ino.0.into());
         self.inline_names.forget(ino);
         self.dirty_dents.remove(&ino);
+        self.lifetimes.remove(&ino);
         if self.has_block_pointers(ino)? {
             self.truncate_blocks(ino, 0)?;
         }

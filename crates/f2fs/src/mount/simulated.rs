@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dovetail_block::{Content, Scheduler};
+use dovetail_block::{Content, Lifetime, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::kit::{WriteData, put_dirty_over};
 use dovetail_vfs::{BackgroundThread, Caller, Count, Error, Ino, Simulated};
@@ -143,6 +143,10 @@ impl<D: Scheduler> Simulated for F2fs<D> {
 
     fn is_cached(&self, ino: Ino, block: u64) -> bool {
         self.pages.contains(ino.0, block)
+    }
+
+    fn set_lifetime(&mut self, ino: Ino, lifetime: Lifetime) {
+        self.lifetimes.insert(nid(ino), lifetime);
     }
 
     fn drop_cache(&mut self, ino: Ino) {

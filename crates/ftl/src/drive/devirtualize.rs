@@ -228,6 +228,7 @@ impl Drive {
             | Command::Devirtualize(_)
             | Command::Append { .. }
             | Command::Zone { .. }
+            | Command::UpdateHandles(_)
             | Command::Query(_) => false,
         }
     }

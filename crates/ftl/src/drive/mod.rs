@@ -5,6 +5,7 @@ mod clean;
 mod demand;
 mod devirtualize;
 mod discard;
+mod fdp;
 mod invalidate;
 mod journal;
 mod log_block;
@@ -531,6 +532,7 @@ impl Drive {
             Query::FreeBlocks | Query::Zones { .. } => return Err(query.unsupported()),
             Query::Held { range, most } => Answer::Addresses(self.held_blocks(range, most)),
             Query::MapBytes => Answer::Bytes(self.mapping_memory_bytes()),
+            Query::Placement => Answer::Placement(Box::new(self.placement()?)),
         })
     }
 
@@ -551,6 +553,7 @@ impl Drive {
                     .addresses
                     .map(|_| Thin::new(self.config.user_blocks, self.config.subpages())),
                 zones: None,
+                reclaim_units: self.config.reclaim_units(),
             },
         }
     }
@@ -582,11 +585,7 @@ impl Drive {
         self.translation.begin_request(0);
         let at = self.take_command(at, &command);
         let done = match command {
-            Command::Query(query) => return Err(query.unsupported()),
             Command::Devirtualize(asked) => return self.devirtualize(at, asked),
-            Command::Append { .. } | Command::Zone { .. } => {
-                return Err(DeviceError::Unsupported("zone"));
-            }
             command if self.touches_open_names(&command) => self.submit_renamed(at, command)?,
             Command::Read { range, into } => self.read(at, range, into)?,
             Command::Write { range, data, hints, fua } => {
@@ -595,6 +594,8 @@ impl Drive {
             Command::Flush => self.flush(at)?,
             Command::Discard { ranges } => self.discard(at, ranges)?,
             Command::Remap { pairs, when } => self.remap(at, pairs, when)?,
+            Command::UpdateHandles(handles) => self.update_handles(at, handles)?,
+            refused => return Err(refused.unsupported()),
         };
         Ok(Completion::at(done))
     }

@@ -18,12 +18,7 @@ impl Drive {
 
     /// The frontier of moved pages of a stream.
     pub(super) fn move_frontier(&self, stream: StreamId) -> FrontierId {
-        let FrontierId(host) = self.host_frontier(stream);
-        FrontierId(if self.config.gc_apart {
-            host + usize::from(self.config.streams)
-        } else {
-            host
-        })
+        FrontierId(self.config.frontier_of_moves(stream.0))
     }
 
     /// The frontier of a page that the host writes now: that of the SLC cache, as long as it has
@@ -97,6 +92,9 @@ impl Drive {
                 continue;
             };
             self.counters.programs[cause as usize] += 1;
+            if self.config.fdp.is_some() && !self.translation.is_own(page.lpn) {
+                self.counters.handle_programs[usize::from(page.stream.0)] += 1;
+            }
             self.count_single(programmed.ppn);
             self.map_programmed(page.lpn, programmed.ppn);
             self.ownership.note_program(programmed.ppn, programmed.done);

@@ -13,9 +13,7 @@ use crate::stats::Cause;
 impl Drive {
     /// The frontier of the SLC cache for a stream.
     pub(super) fn single_frontier(&self, stream: StreamId) -> FrontierId {
-        let streams = usize::from(self.config.streams);
-        let native = streams * if self.config.gc_apart { 2 } else { 1 };
-        FrontierId(native + usize::from(stream.0 % self.config.streams))
+        FrontierId(self.config.native_frontiers() + usize::from(stream.0 % self.config.streams))
     }
 
     /// The frontier of the drive's own pages: word lines of one page, if it has any.

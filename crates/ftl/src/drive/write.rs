@@ -34,6 +34,7 @@ impl Drive {
             });
         }
         let start = self.check_room(at, range)?;
+        let hints = self.place(hints, range.blocks);
         let received = self.link_in(at, start, range.blocks);
         if self.buffer.capacity() == 0 {
             self.begin_request(range);
@@ -125,7 +126,7 @@ impl Drive {
 
     /// Sends dirty pages to flash if there are more than `most`: as many as are too many, the oldest
     /// first, or all, in the order of their addresses.
-    fn empty_buffer(&mut self, at: SimTime, most: usize) -> Result<(), DeviceError> {
+    pub(super) fn empty_buffer(&mut self, at: SimTime, most: usize) -> Result<(), DeviceError> {
         if self.config.buffer_order == BufferOrder::Address && self.buffer.dirty() > most {
             let mut pages: Vec<Lpn> = self.buffer.dirty_pages().map(|page| page.lpn).collect();
             pages.sort_unstable();
@@ -210,8 +211,7 @@ impl Drive {
     /// The dirty page of `first` and others of its stream, in the order in which pages leave the
     /// buffer: `most` at most.
     fn pages_to_send(&self, first: Lpn, stream: StreamId, most: usize) -> Vec<Lpn> {
-        let is_of_stream =
-            |entry: &&BufferEntry| entry.hints.stream.0 % self.config.streams == stream.0;
+        let is_of_stream = |entry: &&BufferEntry| self.hinted_stream(entry.hints) == stream;
         let mut pages = vec![first];
         match self.config.buffer_order {
             BufferOrder::Age => {
@@ -306,7 +306,7 @@ impl Drive {
             Some(sequences) => {
                 StreamId(sequences.visit(lpn.0).map_or(0, |number| number as u8 + 1))
             }
-            None => StreamId(hints.stream.0 % self.config.streams),
+            None => self.hinted_stream(hints),
         }
     }
 

@@ -1,8 +1,23 @@
 //! Frontiers: the lines that a stream of pages fills, and where the next page goes.
 
+use dovetail_block::StreamId;
 use dovetail_nand::CellMode;
 
 use super::lines::LineId;
+
+/// The purpose of a frontier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrontierKind {
+    /// The mode of the lines that it opens.
+    pub(crate) mode: CellMode,
+    /// The stream of its pages; `None` for several.
+    pub(crate) stream: Option<StreamId>,
+}
+
+impl FrontierKind {
+    /// One for pages of several streams, or of none.
+    pub(crate) const SHARED: Self = Self { mode: CellMode::Native, stream: None };
+}
 
 /// The number of a frontier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +38,21 @@ pub(super) struct Frontier {
     open: Vec<Option<OpenLine>>,
     /// The group whose turn it is.
     cursor: usize,
-    /// The mode of the lines that it opens.
-    mode: CellMode,
+    kind: FrontierKind,
 }
 
 impl Frontier {
-    pub(super) fn new(groups: usize, mode: CellMode) -> Self {
-        Self { open: vec![None; groups], cursor: 0, mode }
+    pub(super) fn new(groups: usize, kind: FrontierKind) -> Self {
+        Self { open: vec![None; groups], cursor: 0, kind }
     }
 
     #[inline]
     pub(super) fn mode(&self) -> CellMode {
-        self.mode
+        self.kind.mode
+    }
+
+    pub(super) fn stream(&self) -> Option<StreamId> {
+        self.kind.stream
     }
 
     #[inline]

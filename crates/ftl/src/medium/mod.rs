@@ -18,14 +18,13 @@ mod validity;
 
 use dovetail_block::{BlockBytes, Content, DeviceError};
 use dovetail_nand::{
-    BackingStore, BlockId, CellMode, FaultPlan, GeometryError, Nand, NandConfig, NandError, Ppn,
-    Seq, Token,
+    BackingStore, BlockId, FaultPlan, GeometryError, Nand, NandConfig, NandError, Ppn, Seq, Token,
 };
 use dovetail_time::SimTime;
 
 pub(crate) use erase::ErasedBlock;
 use frontier::Frontier;
-pub(crate) use frontier::FrontierId;
+pub(crate) use frontier::{FrontierId, FrontierKind};
 use lines::{FoundLine, LineId, LineShape, Lines, WordLines};
 pub(crate) use program::{ErasedPage, PageToProgram};
 pub(crate) use unrecovered::UnrecoveredMedium;
@@ -55,7 +54,7 @@ impl Medium {
     pub(crate) fn new(
         nand: NandConfig,
         shape: LineShape,
-        frontiers: &[CellMode],
+        frontiers: &[FrontierKind],
     ) -> Result<Self, GeometryError> {
         let mut medium = Self::around(Nand::new(nand)?, shape, frontiers);
         for line in medium.lines.ids() {
@@ -66,12 +65,12 @@ impl Medium {
     }
 
     /// A flash whose lines are in no state yet.
-    fn around(nand: Nand, shape: LineShape, frontiers: &[CellMode]) -> Self {
+    fn around(nand: Nand, shape: LineShape, frontiers: &[FrontierKind]) -> Self {
         let (geometry, timing) = (*nand.geometry(), nand.config().timing);
         let lines = Lines::new(geometry, shape, WordLines::of(&timing));
         let groups = lines.groups();
         Self {
-            frontiers: frontiers.iter().map(|&mode| Frontier::new(groups, mode)).collect(),
+            frontiers: frontiers.iter().map(|&kind| Frontier::new(groups, kind)).collect(),
             live: LiveSubpages::new(geometry.pages(), geometry.subpages_per_page()),
             seq: Seq(0),
             condemned: Vec::new(),

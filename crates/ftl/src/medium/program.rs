@@ -81,6 +81,27 @@ impl Medium {
         is_left
     }
 
+    /// Pages that the line of a frontier still takes; all of a line, if it has none.
+    pub(crate) fn pages_left(&self, frontier: FrontierId) -> u64 {
+        let Some(open) = self.frontiers[frontier.0].open_line(0) else {
+            return self.lines.pages_per_line().into();
+        };
+        let left = open.next..self.lines.pages_in(open.line);
+        left.filter(|&index| self.is_good(open.line, index)).count() as u64
+    }
+
+    /// Closes the line that a frontier fills, though pages are left in it. `false` if it had begun
+    /// none.
+    pub(crate) fn leave_line(&mut self, frontier: FrontierId) -> bool {
+        let Some(open) = self.frontiers[frontier.0].open_line(0).filter(|open| open.next > 0)
+        else {
+            return false;
+        };
+        self.frontiers[frontier.0].set_open_line(0, None);
+        self.lines.close(open.line, self.seq);
+        true
+    }
+
     /// Pages that a die programs in one go for a frontier.
     pub(crate) fn pages_at_once(&self, frontier: FrontierId) -> u32 {
         self.lines.pages_at_once(self.frontiers[frontier.0].mode())

@@ -4,15 +4,21 @@
 //! would run out of free lines without ever finishing a cleaning run. A line that was being erased
 //! is to be cleaned again.
 
+use dovetail_block::StreamId;
 use dovetail_nand::{BlockId, CellMode, Nand, Seq};
 
 use super::Medium;
-use super::frontier::{Frontier, OpenLine};
+use super::frontier::{Frontier, FrontierKind, OpenLine};
 use super::lines::{FoundLine, LineId, LineShape};
 
 impl Medium {
     /// Around a flash that holds pages of which none counts yet.
-    pub(super) fn found(nand: Nand, shape: LineShape, frontiers: &[CellMode], seq: Seq) -> Self {
+    pub(super) fn found(
+        nand: Nand,
+        shape: LineShape,
+        frontiers: &[FrontierKind],
+        seq: Seq,
+    ) -> Self {
         let mut medium = Self { seq, ..Self::around(nand, shape, frontiers) };
         for line in medium.lines.ids() {
             let erases =
@@ -65,13 +71,18 @@ impl Medium {
         self.lines.blocks(line).find(is_filled).map_or(CellMode::Native, |b| self.nand.mode(b))
     }
 
-    /// Gives a line to the first frontier of its mode that has no line in its place. What is left of
-    /// a word line that was being programmed is used up.
+    /// Gives a line to the first frontier of its mode that has no line in its place, one of its
+    /// stream if there is any. What is left of a word line that was being programmed is used up.
     fn reopen(&mut self, line: LineId, next: u32) -> bool {
         let (group, mode) = (self.lines.group(line), self.lines.mode(line));
+        let stream = self.stream_before(line, next);
         let is_vacant =
             |frontier: &Frontier| frontier.mode() == mode && frontier.open_line(group).is_none();
-        let Some(vacant) = self.frontiers.iter().position(is_vacant) else { return false };
+        let is_its_own = |frontier: &Frontier| stream.is_some() && frontier.stream() == stream;
+        let own = self.frontiers.iter().position(|f| is_vacant(f) && is_its_own(f));
+        let Some(vacant) = own.or_else(|| self.frontiers.iter().position(is_vacant)) else {
+            return false;
+        };
         let end = next.next_multiple_of(self.lines.least_at_once(mode));
         for next in next..end {
             if self.skip_page(OpenLine { line, next }).is_err() {
@@ -80,6 +91,12 @@ impl Medium {
         }
         self.frontiers[vacant].set_open_line(group, Some(OpenLine { line, next: end }));
         true
+    }
+
+    /// The stream of the last page of a line before an index that can be read.
+    fn stream_before(&self, line: LineId, next: u32) -> Option<StreamId> {
+        let pages = (0..next).rev().map(|index| self.lines.page(line, index));
+        pages.into_iter().find_map(|ppn| self.nand.oob(ppn)).map(|oob| oob.stream)
     }
 
     fn filled_at(&self, line: LineId) -> Seq {

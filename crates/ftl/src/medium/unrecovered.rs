@@ -1,11 +1,12 @@
 //! The flash after a power cut: it can be read, and nothing else.
 
 use dovetail_block::{BLOCK_SIZE, Content, DeviceError};
-use dovetail_nand::{BlockId, CellMode, FaultPlan, Nand, NandError, Oob, Ppn, Seq};
+use dovetail_nand::{BlockId, FaultPlan, Nand, NandError, Oob, Ppn, Seq};
 use dovetail_time::SimTime;
 
 use super::Medium;
 use super::device_error;
+use super::frontier::FrontierKind;
 use super::lines::LineShape;
 
 /// Flash whose lines are not known yet.
@@ -96,7 +97,7 @@ impl UnrecoveredMedium {
 
     /// The medium with its lines as they are found. No page counts yet; programs are numbered from
     /// `seq` on.
-    pub(crate) fn recover(self, shape: LineShape, frontiers: &[CellMode], seq: Seq) -> Medium {
+    pub(crate) fn recover(self, shape: LineShape, frontiers: &[FrontierKind], seq: Seq) -> Medium {
         debug_assert!(seq > self.last_seq(), "sequence numbers must rise");
         Medium::found(self.nand, shape, frontiers, seq)
     }

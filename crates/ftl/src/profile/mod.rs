@@ -17,15 +17,17 @@ use serde::Deserialize;
 
 use crate::config::ConfigError;
 use schema::{
-    BusTimes, Capacity, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspension, Times, Zones,
+    BusTimes, Capacity, Fdp, Flash, Ftl, Host, MapCache, Remap, Retries, Slc, Suspension, Times,
+    Zones,
 };
 
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 23] = [
+const BUILTIN: [(&str, &str); 24] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
     ("femu-32g-zoned", include_str!("../../../../profiles/femu-32g-zoned.toml")),
+    ("femu-32g-fdp", include_str!("../../../../profiles/femu-32g-fdp.toml")),
     ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
     ("femu-32g-nvm-log", include_str!("../../../../profiles/femu-32g-nvm-log.toml")),
     ("openssd-230g", include_str!("../../../../profiles/openssd-230g.toml")),
@@ -167,6 +169,7 @@ pub struct Profile {
     map_cache: Option<MapCache>,
     remap: Option<Remap>,
     zones: Option<Zones>,
+    fdp: Option<Fdp>,
     /// For each key, as `table.key`: where its figure comes from, or "assumed" and why.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
@@ -384,7 +387,7 @@ mod tests {
         assert_eq!(
             lacking,
             "my.toml: line 18: unknown slcc (tables are capacity, flash, timing, host, ftl, slc, suspend, bus, retry, \
-             map_cache, remap, zones, sources); timing.read_us is missing; timing.program_us is missing; \
+             map_cache, remap, zones, fdp, sources); timing.read_us is missing; timing.program_us is missing; \
              timing.erase_us is missing; timing.channel_mb_per_s is missing"
         );
         let cells = message("page = \"4KiB\"", "page = \"4KiB\"\ncell = \"tlc\"");
@@ -403,7 +406,7 @@ mod tests {
             Profile::load("femu")
                 .unwrap_err()
                 .to_string()
-                .contains("femu-32g, femu-32g-zoned, femu-32g-log, femu-32g-nvm-log, openssd-230g")
+                .contains("femu-32g, femu-32g-zoned, femu-32g-fdp, femu-32g-log, femu-32g-nvm-log, openssd-230g")
         );
     }
 }

@@ -1,6 +1,6 @@
 //! From the figures of a profile to the drive that they make.
 
-use dovetail_block::{BLOCK_SIZE, DriveSerial};
+use dovetail_block::{BLOCK_SIZE, DriveSerial, Isolation};
 use dovetail_nand::{BlockId, CellMode, Geometry, NandConfig, Timing};
 use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
@@ -83,6 +83,7 @@ impl Profile {
             streams: self.int("ftl.streams", ftl.streams, 1, 16)? as u8,
             streams_by: self.streams_by()?,
             gc_apart: ftl.gc_apart,
+            fdp: self.isolation()?,
             foreground_lines: spare("ftl.gc_foreground_percent", ftl.gc_foreground_percent)?,
             background_lines: spare("ftl.gc_background_percent", ftl.gc_background_percent)?,
             least_garbage: self.least_garbage(&scaled.geometry, shape)?,
@@ -165,6 +166,15 @@ impl Profile {
             None | Some("hint") => Ok(StreamsBy::Hint),
             Some("address") => Ok(StreamsBy::Address),
             Some(other) => Err(self.value("ftl.streams_by", other, "hint or address".into())),
+        }
+    }
+
+    fn isolation(&self) -> Result<Option<Isolation>, ProfileError> {
+        let Some(fdp) = &self.fdp else { return Ok(None) };
+        match fdp.isolation.as_str() {
+            "initial" => Ok(Some(Isolation::Initial)),
+            "persistent" => Ok(Some(Isolation::Persistent)),
+            other => Err(self.value("fdp.isolation", other, "initial or persistent".into())),
         }
     }
 

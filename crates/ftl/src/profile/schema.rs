@@ -39,7 +39,7 @@ macro_rules! table {
 }
 
 /// All tables of a profile but its sources.
-pub(super) const TABLES: [Keys; 12] = [
+pub(super) const TABLES: [Keys; 13] = [
     Capacity::KEYS,
     Flash::KEYS,
     Times::KEYS,
@@ -52,6 +52,7 @@ pub(super) const TABLES: [Keys; 12] = [
     MapCache::KEYS,
     Remap::KEYS,
     Zones::KEYS,
+    Fdp::KEYS,
 ];
 
 /// A time, or one for each page of a word line.
@@ -281,4 +282,14 @@ table! {
         /// Set if finishing a zone programs the rest of it. Left out: it does not.
         finish_fills: bool,
     }
+}
+
+table! {
+    /// Left out by drives without flexible data placement. Its handles are the streams.
+    Fdp, "fdp", needed: false,
+    must {
+        /// `initial` or `persistent`.
+        isolation: String,
+    }
+    may {}
 }

@@ -2,7 +2,10 @@
 
 use std::ops::Sub;
 
+use dovetail_block::PlacementEvent;
+
 use crate::cache::Access;
+use crate::config::MOST_STREAMS;
 
 /// The reason for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +198,12 @@ pub struct Counters {
     pub translation_absent: [u64; MapUse::ALL.len()],
     /// Translation pages written, by [`MapUse`].
     pub translation_writes: [u64; MapUse::ALL.len()],
+    /// Blocks that the host wrote by each reclaim unit handle.
+    pub handle_blocks: [u64; MOST_STREAMS],
+    /// Pages of each handle's data that were programmed, whatever the cause.
+    pub handle_programs: [u64; MOST_STREAMS],
+    /// Events of reclaim units, by [`PlacementEvent`].
+    pub placement_events: [u64; PlacementEvent::ALL.len()],
 }
 
 impl Counters {
@@ -258,6 +267,9 @@ impl Sub for Counters {
             translation_reads: each(self.translation_reads, earlier.translation_reads),
             translation_absent: each(self.translation_absent, earlier.translation_absent),
             translation_writes: each(self.translation_writes, earlier.translation_writes),
+            handle_blocks: each(self.handle_blocks, earlier.handle_blocks),
+            handle_programs: each(self.handle_programs, earlier.handle_programs),
+            placement_events: each(self.placement_events, earlier.placement_events),
         }
     }
 }

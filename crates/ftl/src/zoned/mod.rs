@@ -301,9 +301,7 @@ impl ZonedDrive {
             Command::Flush => self.flush(at)?,
             Command::Discard { ranges } => self.discard(at, ranges)?,
             Command::Zone { start, action } => self.act(at, start, action)?,
-            Command::Query(query) => return Err(query.unsupported()),
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
-            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            refused => return Err(refused.unsupported()),
         };
         Ok(Completion::at(done))
     }
@@ -312,7 +310,7 @@ impl ZonedDrive {
         match query {
             Query::Zones { from, most } => Ok(Answer::Zones(self.table.report(from, most))),
             Query::MapBytes => Ok(Answer::Bytes(self.mapping_memory_bytes())),
-            Query::FreeBlocks | Query::Held { .. } => Err(query.unsupported()),
+            Query::FreeBlocks | Query::Held { .. } | Query::Placement => Err(query.unsupported()),
         }
     }
 }

@@ -35,6 +35,7 @@ struct Sysfs {}
 
 pub(super) const EXT4: InStacks = InStacks {
     build: |setup, planner| build(setup, planner, Kind::Ext4),
+    remount: |setup, planner| mount(setup, planner),
     make: |setup, device| make(setup, device, Kind::Ext4),
     mount: |setup, device| mount(setup, device),
     check,

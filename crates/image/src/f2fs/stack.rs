@@ -45,6 +45,7 @@ struct Sysfs {
 
 pub(super) const F2FS: InStacks = InStacks {
     build: |setup, planner| build(setup, planner, Variant::F2fs),
+    remount: |setup, planner| mount(setup, planner),
     make: |setup, device| make(setup, device, Variant::F2fs),
     mount: |setup, device| mount(setup, device),
     check,

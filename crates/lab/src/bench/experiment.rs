@@ -31,6 +31,8 @@ pub struct Experiment<'a> {
     pub precondition: bool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
+    /// Cuts the power at the end and mounts again.
+    pub restart: bool,
     /// Hears from time to time how far a run has come, by its number.
     pub progress: &'a (dyn Fn(usize, Progress) + Sync),
 }
@@ -96,6 +98,7 @@ impl Experiment<'_> {
             stop: &|| self.stop.load(Ordering::Relaxed),
             precondition: self.precondition,
             final_sync: self.final_sync,
+            restart: self.restart,
             progress,
         };
         run(&job, workload.as_mut())

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use dovetail_block::{Content, Pattern};
+use dovetail_block::{Content, Lifetime, Pattern};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Error, Fallocate, Ino, Moment, NewNode, SetAttr, Simulated};
 use dovetail_workload::{Call, FileId};
@@ -21,6 +21,8 @@ struct File {
     ino: Ino,
     size: u64,
     open: u64,
+    /// The hint that it was given last.
+    lifetime: Lifetime,
     /// Of each block, which write of all was the last; 0 for a hole.
     versions: Vec<u32>,
 }
@@ -56,6 +58,8 @@ pub struct Files {
     drive_bytes: u64,
     /// Writes so far: no content comes twice, whatever becomes of a file's number.
     writes: u32,
+    /// The hint of the thread whose call comes next.
+    lifetime: Lifetime,
 }
 
 /// Effect of a call.
@@ -94,6 +98,11 @@ impl Files {
     /// files of a file system.
     pub(super) fn on_drive_of(drive_bytes: u64) -> Self {
         Self { drive_bytes, ..Self::default() }
+    }
+
+    /// Gives files that are written from now on this hint.
+    pub(super) fn set_lifetime(&mut self, lifetime: Lifetime) {
+        self.lifetime = lifetime;
     }
 
     /// Carries out a call at `now`. `path` is that of the call's file.
@@ -252,7 +261,7 @@ impl Files {
             self.table.resize_with(index + 1, || None);
         }
         let (size, versions) = (self.drive_bytes, Vec::new());
-        self.table[index] = Some(File { ino, size, open: 0, versions });
+        self.table[index] = Some(File { ino, size, open: 0, lifetime: Lifetime::NotSet, versions });
         Ok(ino)
     }
 
@@ -330,6 +339,7 @@ impl Files {
         if len == 0 {
             return Ok(Effect::default());
         }
+        self.tell_lifetime(fs, id, ino);
         let (first, count) = touched(offset, len);
         let mut contents = std::mem::take(&mut self.contents);
         contents.clear();
@@ -348,6 +358,14 @@ impl Files {
             file.size = file.size.max(offset + len);
         }
         Ok(Effect { bytes: len, blocks: count, again: false })
+    }
+
+    fn tell_lifetime(&mut self, fs: &mut dyn Simulated, id: FileId, ino: Ino) {
+        let lifetime = self.lifetime;
+        if let Some(file) = self.file(id).filter(|file| file.lifetime != lifetime) {
+            file.lifetime = lifetime;
+            fs.set_lifetime(ino, lifetime);
+        }
     }
 
     fn punch(

@@ -68,6 +68,15 @@ pub(super) fn build(
     (found(stack)?.build)(&setup(stack, scale), planner).map_err(failed(stack))
 }
 
+/// The volume of a stack that [`build`] made, mounted again after a power cut.
+pub(super) fn remount(
+    stack: &Stack,
+    planner: Planner,
+    scale: Ratio,
+) -> Result<Box<dyn Simulated>, BenchError> {
+    (found(stack)?.remount)(&setup(stack, scale), planner).map_err(failed(stack))
+}
+
 /// A stack's volume on any device, with commands that are carried out at once.
 #[derive(Clone, Copy)]
 pub struct Volume<'a> {

@@ -11,6 +11,7 @@ mod fio_json;
 mod fio_record;
 mod raw;
 mod read_ahead;
+mod restart;
 mod run;
 mod source;
 mod stack;
@@ -183,6 +184,8 @@ pub struct Job<'a> {
     pub precondition: bool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
+    /// Cuts the power at the end, when the drive has carried out what was issued, and mounts again.
+    pub restart: bool,
     /// Hears from time to time how far the run has come.
     pub progress: &'a dyn Fn(Progress),
 }
@@ -219,6 +222,7 @@ fn set_up<'a>(
     let start = if prepared.is_some() { drive.device().idle_from() } else { SimTime::ZERO };
     let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
     let planner = Planner::new(partition, stack.host.max_request_blocks());
+    planner.set_placement(stack.host.placement);
     let mut machine = Machine::over(drive, stack.host, start, planner.events());
     if stack.devirtualize.is_some() {
         planner.connect(&machine);
@@ -296,9 +300,13 @@ pub fn run_watched(
     info!(at = %span.1, "ended");
     let result = results(job, &mut run, &jobs);
     let mut result = RunResult { notes: notes(&result), ..result };
-    let records = run.threads.fio.finish();
+    let Session { system, threads, .. } = run;
+    let records = threads.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
+    if job.restart && result.error.is_none() && !job.stack.is_raw() {
+        result.restart = Some(restart::restart(job, system)?);
+    }
     Ok(result)
 }
 

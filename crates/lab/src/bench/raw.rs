@@ -2,7 +2,7 @@
 //! `/dev`, calls on it are commands to the drive, each waiting for its own alone.
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Scheduler,
+    BLOCK_SIZE, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Lifetime, Scheduler,
     SchedulingHint, SectorRange,
 };
 use dovetail_time::SimTime;
@@ -24,11 +24,13 @@ const DRIVE: Ino = Ino(3);
 pub(super) struct RawDrive<D> {
     device: D,
     now: SimTime,
+    /// The hint of what is written from now on.
+    lifetime: Lifetime,
 }
 
 impl<D: Scheduler> RawDrive<D> {
     pub(super) const fn new(device: D) -> Self {
-        Self { device, now: SimTime::ZERO }
+        Self { device, now: SimTime::ZERO, lifetime: Lifetime::NotSet }
     }
 
     fn bytes(&self) -> u64 {
@@ -81,7 +83,12 @@ impl<D: Scheduler> Simulated for RawDrive<D> {
         _direct: bool,
     ) -> Result<(), Error> {
         let (range, data) = (whole_blocks(range)?, Data::Blocks(contents));
-        self.perform(Command::Write { range, data, hints: Hints::default(), fua: false })
+        let hints = Hints { lifetime: self.lifetime, ..Hints::default() };
+        self.perform(Command::Write { range, data, hints, fua: false })
+    }
+
+    fn set_lifetime(&mut self, _: Ino, lifetime: Lifetime) {
+        self.lifetime = lifetime;
     }
 
     fn read_pages(

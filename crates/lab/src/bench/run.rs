@@ -88,7 +88,7 @@ impl<'w> Session<'w> {
     /// Makes a call and plays its plan to the end, with the background at work meanwhile.
     pub(super) fn call_alone(&mut self, call: &Call) -> Result<(), BenchError> {
         let now = self.system.machine.now();
-        let effect = self.threads.perform(&mut self.system, now, ThreadId(0), call)?;
+        let effect = self.threads.perform_alone(&mut self.system, now, call)?;
         self.play_alone(now, effect)
     }
 

@@ -14,10 +14,12 @@ use super::raw::NONE;
 use super::{BenchError, Schedule};
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 13] = [
+const BUILT_IN: [(&str, &str); 15] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
     ("f2fs-zoned", include_str!("../../../../stacks/f2fs-zoned.toml")),
+    ("f2fs-streams", include_str!("../../../../stacks/f2fs-streams.toml")),
+    ("f2fs-fdp", include_str!("../../../../stacks/f2fs-fdp.toml")),
     ("f2fs-gc-remap", include_str!("../../../../stacks/f2fs-gc-remap.toml")),
     ("iplfs", include_str!("../../../../stacks/iplfs.toml")),
     ("rm-ipu", include_str!("../../../../stacks/rm-ipu.toml")),

@@ -23,6 +23,7 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
         stop: &|| false,
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_| {},
     };
     let mut run = set_up(&job, &mut workload, None).unwrap();
@@ -94,6 +95,7 @@ fn ext_reads_back_what_was_written_on_a_small_volume() {
             stop: &|| false,
             precondition: false,
             final_sync: false,
+            restart: false,
             progress: &|_| {},
         };
         run(&job, &mut workload)
@@ -130,6 +132,7 @@ fn job_on(stack: &Stack) -> Job<'_> {
         stop: &|| false,
         precondition: false,
         final_sync: true,
+        restart: false,
         progress: &|_| {},
     }
 }

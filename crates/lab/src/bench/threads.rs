@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use dovetail_block::Lifetime;
 use dovetail_ftl::stats::CommandKind;
 use dovetail_time::SimTime;
 use dovetail_vfs::Moment;
@@ -98,8 +99,30 @@ impl<'w> Threads<'w> {
         self.states.iter().any(goes_on)
     }
 
-    /// Carries out a call on the file system, which then has issued what it takes.
+    /// Carries out a call of a thread on the file system, which then has issued what it takes.
     pub(super) fn perform(
+        &mut self,
+        system: &mut System,
+        now: SimTime,
+        thread: ThreadId,
+        call: &Call,
+    ) -> Result<Effect, BenchError> {
+        self.files.set_lifetime(self.workload.lifetime(thread));
+        self.carry_out(system, now, thread, call)
+    }
+
+    /// Carries out a call that no thread makes.
+    pub(super) fn perform_alone(
+        &mut self,
+        system: &mut System,
+        now: SimTime,
+        call: &Call,
+    ) -> Result<Effect, BenchError> {
+        self.files.set_lifetime(Lifetime::NotSet);
+        self.carry_out(system, now, ThreadId(0), call)
+    }
+
+    fn carry_out(
         &mut self,
         system: &mut System,
         now: SimTime,

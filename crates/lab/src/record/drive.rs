@@ -1,14 +1,14 @@
 //! Figures of a drive, in the form of results.
 
-use dovetail_block::BLOCK_SIZE;
+use dovetail_block::{BLOCK_SIZE, PlacementEvent};
 use dovetail_ftl::stats::{Cause, CommandKind, Counters, Latencies, ReadCause};
 use dovetail_ftl::{DieUse, DriveConfig, Storage};
 use dovetail_time::SimSpan;
 
 use super::recorder::Baseline;
 use crate::results::{
-    ByKind, CellsResult, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult,
-    MergesResult, ProgramsByCause, ReadsByCause, WearResult,
+    ByKind, CellsResult, DieResult, DriveResult, DriveTotals, HandleResult, LatencyResult,
+    MemoryResult, MergesResult, PlacementResult, ProgramsByCause, ReadsByCause, WearResult,
 };
 
 /// Points of a latency curve.
@@ -102,8 +102,25 @@ fn merges(counted: &Counters) -> Option<MergesResult> {
     (merges != MergesResult::default()).then_some(merges)
 }
 
+/// Reclaim units and their handles; `None` of a drive that has none.
+fn placement(config: &DriveConfig, counted: &Counters) -> Option<PlacementResult> {
+    let handles = config.reclaim_units()?.handles;
+    let page = u64::from(config.nand.geometry.subpages_per_page());
+    let handle = |number: usize| HandleResult {
+        host_blocks: counted.handle_blocks[number],
+        media_blocks: counted.handle_programs[number] * page,
+    };
+    let events = |kind: PlacementEvent| counted.placement_events[kind as usize];
+    Some(PlacementResult {
+        handles: (0..handles.into()).map(handle).collect(),
+        units_not_full: events(PlacementEvent::UnitNotFull),
+        invalid_handles: events(PlacementEvent::InvalidHandle),
+        reallocations: events(PlacementEvent::MediaReallocated),
+    })
+}
+
 /// Counts of the drive.
-pub(super) fn totals(counted: &Counters) -> DriveTotals {
+pub(super) fn totals(config: &DriveConfig, counted: &Counters) -> DriveTotals {
     let reads = |cause: ReadCause| counted.flash_reads[cause as usize];
     DriveTotals {
         read_blocks: counted.read_blocks,
@@ -129,6 +146,7 @@ pub(super) fn totals(counted: &Counters) -> DriveTotals {
         map_accesses: counted.map_accesses,
         cells: cells(counted),
         merges: merges(counted),
+        placement: placement(config, counted),
     }
 }
 

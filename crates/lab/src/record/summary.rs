@@ -1,8 +1,8 @@
 //! From what was recorded to results.
 
 use dovetail_block::BLOCK_SIZE;
-use dovetail_ftl::Storage;
 use dovetail_ftl::stats::{Counters, Latencies};
+use dovetail_ftl::{DriveConfig, Storage};
 use dovetail_host::Issued;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::Count;
@@ -28,7 +28,7 @@ pub(crate) fn summarize(
     let counted = last.drive - first.drive;
     let memory = drive::memory(drive);
     let map_bytes_max = recorder.map_bytes_max.max(memory.map_bytes);
-    let totals = totals(recorder, &counted, (elapsed, cpu), drive.geometry().subpages_per_page());
+    let totals = totals(recorder, &counted, (elapsed, cpu), drive.config());
     let (described, wear) =
         (drive::describe(drive.config(), drive), drive::wear(drive.config(), drive));
     RunResult {
@@ -75,8 +75,9 @@ fn totals(
     recorder: &Recorder,
     counted: &Counters,
     (elapsed, cpu): (SimSpan, SimSpan),
-    parts: u32,
+    config: &DriveConfig,
 ) -> Totals {
+    let parts = config.nand.geometry.subpages_per_page();
     let (first, last) = (&recorder.first, recorder.last());
     let elapsed_s = elapsed.as_secs_f64();
     let seconds = elapsed_s.max(1e-9);
@@ -100,7 +101,7 @@ fn totals(
         device_waf: counted.waf(parts),
         total_waf: ratio(programmed(counted, parts) * BLOCK_SIZE, written),
         cpu_s: cpu.as_secs_f64() + request_cpu,
-        drive: drive::totals(counted),
+        drive: drive::totals(config, counted),
     }
 }
 

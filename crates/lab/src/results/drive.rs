@@ -150,6 +150,28 @@ pub struct MergesResult {
     pub full: u64,
 }
 
+/// Reclaim units of a drive with flexible data placement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlacementResult {
+    /// The handles, in order.
+    pub handles: Vec<HandleResult>,
+    /// Units left by an update of their handle though there was room in them.
+    pub units_not_full: u64,
+    /// Writes that named a handle that is not there.
+    pub invalid_handles: u64,
+    /// Units of which something was moved.
+    pub reallocations: u64,
+}
+
+/// A reclaim unit handle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HandleResult {
+    /// Blocks that the host wrote by it.
+    pub host_blocks: u64,
+    /// Blocks of its data that were programmed, whatever the cause.
+    pub media_blocks: u64,
+}
+
 /// Pages read from flash, by why.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReadsByCause {

@@ -24,8 +24,8 @@ pub use crate::map_cache::latencies;
 
 pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{
-    CellsResult, DieResult, DriveResult, LatencyResult, MemoryResult, MergesResult,
-    ProgramsByCause, ReadsByCause, WearResult,
+    CellsResult, DieResult, DriveResult, HandleResult, LatencyResult, MemoryResult, MergesResult,
+    PlacementResult, ProgramsByCause, ReadsByCause, WearResult,
 };
 pub use floor::{FloorResult, floor_notes};
 pub use lifetime::LifetimeResult;
@@ -35,8 +35,7 @@ pub use requests::{RemapResult, RepeatResult, RepeatsResult, RequestResult, Requ
 pub use series::{ScatterPoint, Series};
 pub use totals::{DriveTotals, Totals};
 pub use workload::{
-    FragmentationResult, JobResult, PreconditionResult, ReplayResult, StackResult, TraceResult,
-};
+    FragmentationResult, JobResult, PreconditionResult, ReplayResult, StackResult, TraceResult, RestartResult};
 
 /// The name of the schema in the field `schema`.
 pub const SCHEMA: &str = "dovetail-results";
@@ -128,6 +127,9 @@ pub struct RunResult {
     pub map_cache: Option<MapCacheResult>,
     /// The devirtualizer; null without one.
     pub devirtualize: Option<DevirtualizeResult>,
+    /// A power cut at the end; left out where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartResult>,
     /// The drive's memory.
     pub memory: MemoryResult,
     /// Wear of the flash.

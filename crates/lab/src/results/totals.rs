@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CellsResult, MergesResult, ProgramsByCause, ReadsByCause};
+use super::{CellsResult, MergesResult, PlacementResult, ProgramsByCause, ReadsByCause};
 
 /// Figures of a whole run. A *call* is one that reads, writes, syncs or discards; of a replay, a
 /// request of the trace.
@@ -80,4 +80,7 @@ pub struct DriveTotals {
     /// Merges of a log-block map; left out where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merges: Option<MergesResult>,
+    /// Reclaim units of a drive with flexible data placement; left out of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementResult>,
 }

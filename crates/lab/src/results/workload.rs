@@ -110,3 +110,18 @@ pub struct FragmentationResult {
     /// Mean length of a piece in KiB.
     pub mean_piece_kib: f64,
 }
+
+/// The way from a power cut to a mounted volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RestartResult {
+    /// Seconds until the drive takes commands.
+    pub drive_s: f64,
+    /// Pages that the drive looks at for that.
+    pub drive_pages_read: u64,
+    /// Seconds from then until the volume is mounted.
+    pub mount_s: f64,
+    /// Blocks of 4 KiB that the mount reads.
+    pub mount_read_blocks: u64,
+    /// Blocks that it writes.
+    pub mount_written_blocks: u64,
+}

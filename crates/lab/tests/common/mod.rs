@@ -19,6 +19,7 @@ pub(crate) fn bench_run(stack: &str, label: &str) -> RunResult {
         stop: &|| false,
         precondition: false,
         final_sync: false,
+        restart: false,
         progress: &|_| {},
     };
     bench::run(&job, &mut workload).unwrap()

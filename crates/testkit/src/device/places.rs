@@ -232,14 +232,10 @@ impl BlockDevice for PlacesDevice {
             }
             Command::Flush => {}
             Command::Discard { ranges } => self.discard(ranges),
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
             Command::Devirtualize(asked) => {
                 return Ok(Completion::with(at, self.devirtualize(asked)?));
             }
-            Command::Append { .. } | Command::Zone { .. } => {
-                return Err(DeviceError::Unsupported("zone"));
-            }
-            Command::Query(query) => return Err(query.unsupported()),
+            refused => return Err(refused.unsupported()),
         }
         Ok(Completion::at(at))
     }

@@ -129,6 +129,7 @@ fn event_of(command: &Command<'_>) -> Option<Event> {
         | Command::Devirtualize(_)
         | Command::Append { .. }
         | Command::Zone { .. }
+        | Command::UpdateHandles(_)
         | Command::Query(_) => None,
         Command::Write { range, data, hints: _, fua } => {
             Some(Event::Write { range: *range, contents: contents(data, range.blocks), fua: *fua })

@@ -2,6 +2,8 @@
 //!
 //! It holds every option of fio 3.33 and its shared engines. `docs/fio-jobs.md` shows it.
 
+use dovetail_block::Lifetime;
+
 use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::Pattern;
@@ -178,6 +180,10 @@ pub static OPTIONS: &[JobOption] = &[
         Ok(())
     })
     .aka(&["blockalign"]),
+    set("write_hint", "lifetime of what the job writes: see `docs/placement.md`", |s, v| {
+        s.lifetime = Lifetime::named(v.text).ok_or("none, short, medium, long or extreme")?;
+        Ok(())
+    }),
     set("rwmixread", "each call is drawn", |s, v| v.percent().map(|p| s.read_percent = p)),
     set("rwmixwrite", "each call is drawn", |s, v| v.percent().map(|p| s.read_percent = 100 - p)),
     set(
@@ -442,7 +448,6 @@ pub static OPTIONS: &[JobOption] = &[
     refused("verify_only", &["0"]),
     refused("wait_for", &[]),
     refused("write_barrier", &["0"]),
-    refused("write_hint", &["none"]),
     refused("zone_reset_frequency", &["0"]),
     refused("zone_reset_threshold", &["0"]),
     refused("zonecapacity", &["0"]),

@@ -1,5 +1,7 @@
 //! Settings of a job, read from its options.
 
+use dovetail_block::Lifetime;
+
 use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::{Direction, Modifier, Pattern};
@@ -25,6 +27,8 @@ pub(super) struct Settings {
     pub sequential_random_sizes: bool,
     pub align: Option<[u64; 3]>,
     pub read_percent: u8,
+    /// The hint about the lifetime of what is written.
+    pub lifetime: Lifetime,
 
     pub directory: Vec<String>,
     pub filenames: Vec<String>,
@@ -158,6 +162,7 @@ impl Default for Settings {
             sequential_random_sizes: false,
             align: None,
             read_percent: 50,
+            lifetime: Lifetime::NotSet,
             directory: Vec::new(),
             filenames: Vec::new(),
             filename_format: "$jobname.$jobnum.$filenum".to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use dovetail_block::Lifetime;
 use dovetail_time::{Rng, SimTime};
 
 use super::drive::on_drive;
@@ -149,6 +150,10 @@ impl Workload for FioWorkload {
 
     fn job(&self, thread: ThreadId) -> &str {
         self.info(thread).job_name()
+    }
+
+    fn lifetime(&self, thread: ThreadId) -> Lifetime {
+        self.info(thread).job.settings.lifetime
     }
 
     fn path(&self, file: FileId) -> &str {

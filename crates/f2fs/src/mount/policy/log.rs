@@ -1,4 +1,6 @@
-//! The choice among the six logs for a block.
+//! The choice among the six logs for a block, and the lifetime that a log tells the device.
+
+use dovetail_block::Lifetime;
 
 /// A log, by the number that the format gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +30,18 @@ impl Log {
 
     pub(crate) const fn is_node(self) -> bool {
         self as u8 >= 3
+    }
+
+    /// The hint of what is written to it (read from the requests of Linux 6.12).
+    pub(crate) const fn lifetime(self) -> Lifetime {
+        match self {
+            Self::HotData => Lifetime::Short,
+            Self::WarmData => Lifetime::NotSet,
+            Self::ColdData => Lifetime::Extreme,
+            Self::HotNode => Lifetime::None,
+            Self::WarmNode => Lifetime::Medium,
+            Self::ColdNode => Lifetime::Long,
+        }
     }
 }
 
@@ -66,12 +80,14 @@ pub(crate) struct DataFacts {
     pub(crate) hot: bool,
     /// The file has at most `min_hot_blocks` (16) dirty pages.
     pub(crate) small: bool,
+    /// The hint that a program gave the file.
+    pub(crate) lifetime: Lifetime,
     /// Updates are remapped: what is appended stays, and is cold (RM-IPU paper, section 3).
     pub(crate) stays: bool,
 }
 
-/// The log of a data block (Linux 6.1, six logs: cleaning, then cold, then hot, then the rest; and
-/// RM-IPU's appends).
+/// The log of a data block (Linux 6.1, six logs: cleaning, then cold, then hot, then by the hint of a
+/// program, of which short and extreme count; and RM-IPU's appends).
 pub(crate) const fn data_log(logs: Logs, facts: DataFacts) -> Log {
     match logs {
         Logs::Two => Log::HotData,
@@ -79,7 +95,11 @@ pub(crate) const fn data_log(logs: Logs, facts: DataFacts) -> Log {
         Logs::Four => Log::ColdData,
         Logs::Six if facts.cleaning || ((facts.cold || facts.stays) && !facts.dir) => Log::ColdData,
         Logs::Six if facts.dir || facts.hot || facts.small => Log::HotData,
-        Logs::Six => Log::WarmData,
+        Logs::Six => match facts.lifetime {
+            Lifetime::Short => Log::HotData,
+            Lifetime::Extreme => Log::ColdData,
+            _ => Log::WarmData,
+        },
     }
 }
 
@@ -121,6 +141,11 @@ mod tests {
         assert_eq!(log(DataFacts { small: true, ..base }), Log::HotData);
         assert_eq!(log(DataFacts { small: true, cold: true, ..base }), Log::ColdData);
         assert_eq!(log(DataFacts { dir: true, ..base }), Log::HotData);
+        let hinted = Lifetime::ALL.map(|lifetime| log(DataFacts { lifetime, ..base }));
+        let (hot, warm, cold) = (Log::HotData, Log::WarmData, Log::ColdData);
+        assert_eq!(hinted, [warm, warm, hot, warm, warm, cold]);
+        let (small, lifetime) = (true, Lifetime::Extreme);
+        assert_eq!(log(DataFacts { small, lifetime, ..base }), Log::HotData);
         assert_eq!(log(DataFacts { stays: true, small: true, ..base }), Log::ColdData);
         assert_eq!(log(DataFacts { stays: true, dir: true, ..base }), Log::HotData);
         assert_eq!(log(DataFacts { dir: true, cleaning: true, ..base }), Log::ColdData);
