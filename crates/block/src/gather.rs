@@ -9,7 +9,7 @@
 use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba, SectorRange};
-use crate::command::{Command, Data, Hints, Inode};
+use crate::command::{Command, Data, Hints, Inode, StreamId};
 use crate::content::Content;
 use crate::device::{Answer, Completion, DeviceError};
 use crate::placement::Lifetime;
@@ -147,6 +147,14 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// An error of the device, now or before: what was gathered for another inode is submitted.
     pub fn set_inode(&mut self, channel: usize, inode: Inode) -> Result<(), DeviceError> {
         self.set_hints(channel, Hints { inode, ..self.hints[channel] })
+    }
+
+    /// Gives what is written to a channel from now on a stream.
+    ///
+    /// # Errors
+    /// An error of the device, now or before: what was gathered for another stream is submitted.
+    pub fn set_stream(&mut self, channel: usize, stream: StreamId) -> Result<(), DeviceError> {
+        self.set_hints(channel, Hints { stream, ..self.hints[channel] })
     }
 
     /// Gives what is written to a channel from now on a lifetime.

@@ -42,6 +42,24 @@ impl Channel {
     const COUNT: usize = 3;
 }
 
+/// Kinds of metadata in their own places, which die at different times: FStream's classes (FAST'18)
+/// beside the journal and content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HomeKind {
+    /// Bitmaps, descriptors, pointers, attributes.
+    Other,
+    /// Tables of inodes.
+    Inodes,
+    /// Blocks of directories.
+    Directory,
+}
+
+impl HomeKind {
+    const fn stream(self) -> StreamId {
+        StreamId(Channel::Home as u8 + self as u8)
+    }
+}
+
 /// Blocks written since the mount, by cause, in blocks of the file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -82,6 +100,9 @@ pub(crate) struct Io<D> {
     /// its own addresses.
     content_of: Inode,
     metadata_of: FxHashMap<u64, Inode>,
+    /// Metadata blocks that are not [`HomeKind::Other`]: told to a device with streams.
+    kinds: FxHashMap<u64, HomeKind>,
+    has_streams: bool,
 }
 
 impl<D: Scheduler> Io<D> {
@@ -91,6 +112,7 @@ impl<D: Scheduler> Io<D> {
             stream: StreamId(channel as u8),
             ..Hints::default()
         });
+        let has_streams = device.info().capabilities.streams > 1;
         let gatherer = Gatherer::new(device, hints, MAX_RUN, now);
         Self {
             gatherer,
@@ -100,6 +122,8 @@ impl<D: Scheduler> Io<D> {
             places: Places::default(),
             content_of: Inode::default(),
             metadata_of: FxHashMap::default(),
+            kinds: FxHashMap::default(),
+            has_streams,
         }
     }
 
@@ -143,8 +167,16 @@ impl<D: Scheduler> Io<D> {
         }
     }
 
+    /// A block holds metadata of this kind.
+    pub(crate) fn set_kind(&mut self, block: u64, kind: HomeKind) {
+        if self.has_streams && kind != HomeKind::Other {
+            self.kinds.insert(block, kind);
+        }
+    }
+
     /// A block no longer holds metadata.
     pub(crate) fn forget_metadata(&mut self, block: u64) {
+        self.kinds.remove(&block);
         self.metadata_of.remove(&block);
     }
 
@@ -325,6 +357,10 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.check()?;
         self.written.count(channel);
         self.tell_inode(channel, block)?;
+        if channel == Channel::Home && self.has_streams {
+            let kind = self.kinds.get(&block).copied().unwrap_or(HomeKind::Other);
+            self.gatherer.set_stream(channel as usize, kind.stream())?;
+        }
         let lba = self.lba(block);
         let content = self.whole(block, content)?;
         if self.per_lba() == 1 {

@@ -13,6 +13,7 @@ mod encode;
 mod fsck;
 mod fsx;
 mod full;
+mod hints;
 mod host_kernel;
 mod kernel_images;
 mod large_changes;

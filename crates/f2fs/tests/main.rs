@@ -18,6 +18,7 @@ mod fsck_mutations;
 mod fsck_random;
 mod full;
 mod hazards;
+mod hints;
 mod iplfs;
 mod iplfs_damage;
 mod iplfs_headroom;

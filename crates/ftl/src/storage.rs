@@ -58,14 +58,12 @@ impl Storage {
             Self::PageMapped(drive) => {
                 let recovered = drive.into_unrecovered().recover();
                 let (drive, report) = recovered.map_err(|failed| failed.1)?;
-                let cycle =
-                    PowerCycle { duration: report.duration, pages_read: report.pages_read };
+                let cycle = PowerCycle { duration: report.duration, pages_read: report.pages_read };
                 Ok((Self::PageMapped(Box::new(drive)), cycle))
             }
             Self::Zoned(drive) => {
                 let (drive, report) = drive.into_unrecovered().recover()?;
-                let cycle =
-                    PowerCycle { duration: report.duration, pages_read: report.pages_read };
+                let cycle = PowerCycle { duration: report.duration, pages_read: report.pages_read };
                 Ok((Self::Zoned(Box::new(drive)), cycle))
             }
         }

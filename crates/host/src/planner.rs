@@ -33,6 +33,8 @@ struct PlannedDevice {
     steps: Vec<PlanStep>,
     events: Events,
     placement: Placement,
+    /// Blocks that the file system reads no more stay: after a power cut it may.
+    keeps_dead: bool,
     /// The drive, of which a batch of renames needs an answer.
     drive: Option<Rc<RefCell<dyn Direct>>>,
     /// Commands of plans under way.
@@ -64,6 +66,7 @@ impl Planner {
             steps: Vec::new(),
             events: Events::default(),
             placement: Placement::default(),
+            keeps_dead: false,
             drive: None,
             hazards: Rc::default(),
         };
@@ -86,6 +89,12 @@ impl Planner {
         state.info.capabilities.devirtualize = machine.device().info().capabilities.devirtualize;
         state.drive = Some(machine.queue());
         state.hazards = machine.hazards();
+    }
+
+    /// Keeps the content of blocks that the file system says it will not read again: it will after
+    /// a power cut.
+    pub fn keep_dead(&self) {
+        self.0.borrow_mut().keeps_dead = true;
     }
 
     /// Lets go of the machine's drive.
@@ -291,7 +300,7 @@ impl PlannedDevice {
 
     fn hint(&mut self, hint: SchedulingHint) {
         match hint {
-            SchedulingHint::Dead(lba) => self.mirror.forget(lba),
+            SchedulingHint::Dead(lba) if !self.keeps_dead => self.mirror.forget(lba),
             hint => self.steps.extend(planned(hint)),
         }
     }

@@ -15,6 +15,7 @@ mod raw;
 mod read_ahead;
 mod remap_crash;
 mod replay;
+mod restart;
 mod scales;
 mod truth;
 mod write_path;

@@ -67,8 +67,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = job(size, SECONDS, setting)?;
     let stacks = on_partition(&["f2fs-lfs", "iplfs"], "30GiB")?;
     let stacks = stacks.into_iter().map(with_8_gb).collect();
-    let results =
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false, restart: false })?;
+    let results = setting.perform(&Plan {
+        source: &source,
+        fill: None,
+        stacks,
+        final_sync: false,
+        restart: false,
+    })?;
     let (iplfs, f2fs) = (of(&results, "iplfs")?, of(&results, "f2fs-lfs")?);
     let seconds = SECONDS * scale;
     let fall = fall_of(f2fs, seconds);

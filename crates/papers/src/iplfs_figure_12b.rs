@@ -27,8 +27,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = job(if scale < 0.5 { "190G" } else { "210G" }, SECONDS, setting)?;
     let stacks = on_partition(&["f2fs-lfs", "iplfs"], "230GiB")?;
     let stacks = stacks.into_iter().map(with_8_gb).collect();
-    let results =
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false, restart: false })?;
+    let results = setting.perform(&Plan {
+        source: &source,
+        fill: None,
+        stacks,
+        final_sync: false,
+        restart: false,
+    })?;
     let seconds = SECONDS * scale;
     let (iplfs, f2fs) = (of(&results, "iplfs")?, of(&results, "f2fs-lfs")?);
     let fall = fall_of(f2fs, seconds);

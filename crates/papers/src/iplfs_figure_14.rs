@@ -32,8 +32,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         let source = file_server(setting, bytes, SECONDS)?;
         let stacks = on_partition(&["f2fs-lfs", "iplfs"], "230GiB")?;
         let stacks = stacks.into_iter().map(with_8_gb).collect();
-        let mut results =
-            setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false, restart: false })?;
+        let mut results = setting.perform(&Plan {
+            source: &source,
+            fill: None,
+            stacks,
+            final_sync: false,
+            restart: false,
+        })?;
         let (f2fs, iplfs) = (of(&results, "f2fs-lfs")?, of(&results, "iplfs")?);
         comparisons.push(less_amplified(percent, f2fs, iplfs));
         best = best.max(iplfs.totals.write_mb_per_s / f2fs.totals.write_mb_per_s);

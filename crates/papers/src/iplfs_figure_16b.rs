@@ -42,8 +42,13 @@ fn with_map(map: &str) -> Result<Stack, BenchError> {
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = Source::fio(JOB, "iplfs-figure-16b.fio", &[])?;
     let stacks = vec![with_map("page")?, with_map("interval")?];
-    let results =
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false, restart: false })?;
+    let results = setting.perform(&Plan {
+        source: &source,
+        fill: None,
+        stacks,
+        final_sync: false,
+        restart: false,
+    })?;
     let (page, interval) = (of(&results, "page")?, of(&results, "interval")?);
     let read = |run: &RunResult| run.latency.read.percentiles.mean_ns / 1000.0;
     let write = |run: &RunResult| run.latency.write.percentiles.mean_ns / 1000.0;

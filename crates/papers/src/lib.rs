@@ -4,13 +4,16 @@
 //! A paper's figure is never an input to what is compared with it: it stands beside the result,
 //! with the rule that says what counts as agreement.
 
+mod answers;
 mod curve;
+mod fdp_cachelib;
 mod fsdv_f2fs;
 mod fsdv_figure_5;
 mod fsdv_figure_6;
 mod fsdv_figure_7;
 mod fsdv_rig;
 mod fsdv_three_ways;
+mod fstream;
 mod iplfs;
 mod iplfs_figure_12a;
 mod iplfs_figure_12b;
@@ -55,7 +58,7 @@ pub use scales::{AtScales, SCALES};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 28] = [
+pub const FIGURES: [&Figure; 31] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
@@ -84,6 +87,9 @@ pub const FIGURES: [&Figure; 28] = [
     &fsdv_figure_7::FIGURE,
     &fsdv_f2fs::FIGURE,
     &fsdv_three_ways::FIGURE,
+    &fdp_cachelib::FIGURE,
+    &fstream::FIGURE,
+    &answers::FIGURE,
 ];
 
 /// A figure or table of a paper.
@@ -221,8 +227,8 @@ impl Setting<'_> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
     }
 
-    /// Runs a plan; any failure of a run is one of the whole.
-    fn perform(&self, plan: &Plan<'_>) -> Result<Results, BenchError> {
+    /// Runs a plan; failed runs hold why, those that did not begin are named apart.
+    fn attempt(&self, plan: &Plan<'_>) -> Result<(Results, Vec<BenchError>), BenchError> {
         let experiment = Experiment {
             source: plan.source,
             fill: plan.fill,
@@ -236,8 +242,13 @@ impl Setting<'_> {
             restart: plan.restart,
             progress: &|_, _| {},
         };
-        let (results, failures) = experiment.run(self.threads, &|_| {});
-        self.go_on()?;
+        let done = experiment.run(self.threads, &|_| {});
+        self.go_on().map(|()| done)
+    }
+
+    /// Runs a plan; any failure of a run is one of the whole.
+    fn perform(&self, plan: &Plan<'_>) -> Result<Results, BenchError> {
+        let (results, failures) = self.attempt(plan)?;
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }

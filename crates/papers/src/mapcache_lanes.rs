@@ -268,8 +268,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let filesystems = stacks(&FILESYSTEMS, DRIVE)?;
     let of_both = |stack: &Stack| PLACEMENTS.map(|placement| variants(stack, placement)).concat();
     let stacks = filesystems.iter().flat_map(of_both).collect();
-    let results =
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: true, restart: false })?;
+    let results = setting.perform(&Plan {
+        source: &source,
+        fill: None,
+        stacks,
+        final_sync: true,
+        restart: false,
+    })?;
     let cells = cells(&results)?;
     let mut comparisons = vec![
         memory(&cells),

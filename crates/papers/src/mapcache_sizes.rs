@@ -246,8 +246,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let small_memory = |stack| Stack { memory: MEMORY.into(), ..stack };
     let stacks: Vec<Stack> = stacks(&FILESYSTEMS, DRIVE)?.into_iter().map(small_memory).collect();
     let stacks = stacks.iter().flat_map(variants).collect();
-    let results =
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: true, restart: false })?;
+    let results = setting.perform(&Plan {
+        source: &source,
+        fill: None,
+        stacks,
+        final_sync: true,
+        restart: false,
+    })?;
     let lines = lines(&results)?;
     let shown = |curve: &Curve| lines.iter().map(|line| curve.shown(line)).collect::<Vec<_>>();
     let mut comparisons: Vec<Comparison> = CURVES.iter().flat_map(shown).collect();

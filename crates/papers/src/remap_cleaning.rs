@@ -52,8 +52,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let on_log = Stack { name: ON_LOG.into(), drive: DRIVE_WITH_LOG.into(), ..stacks[1].clone() };
     stacks.insert(2, on_log);
     let stacks = stacks.into_iter().map(small_memory).collect();
-    let results =
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: true, restart: false })?;
+    let results = setting.perform(&Plan {
+        source: &source,
+        fill: None,
+        stacks,
+        final_sync: true,
+        restart: false,
+    })?;
     let runs = NAMES.map(|name| of(&results, name).map(|run| (name, Costs::new(run))));
     let mut comparisons = Vec::new();
     let mut costs = Vec::new();

@@ -53,8 +53,13 @@ fn source() -> Result<Source, BenchError> {
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
-    let plan =
-        Plan { source: &source()?, fill: None, stacks: stacks(&names, DRIVE)?, final_sync: false, restart: false };
+    let plan = Plan {
+        source: &source()?,
+        fill: None,
+        stacks: stacks(&names, DRIVE)?,
+        final_sync: false,
+        restart: false,
+    };
     let results = setting.perform(&plan)?;
     let gib = GIB * setting.scale.value();
     let mut comparisons = throughput(&results, gib)?;

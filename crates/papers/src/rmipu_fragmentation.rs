@@ -40,7 +40,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         let set = [("WRITTEN".into(), written.into())];
         let source = Source::fio(JOB, "rmipu-table-1.fio", &set)?;
         let stacks = stacks(names, "femu-32g")?;
-        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false, restart: false })
+        setting.perform(&Plan {
+            source: &source,
+            fill: None,
+            stacks,
+            final_sync: false,
+            restart: false,
+        })
     };
     let results = perform("2g", &["f2fs", "f2fs-lfs", "ext4", "rm-ipu"])?;
     let half = perform("1g", &["f2fs"])?;

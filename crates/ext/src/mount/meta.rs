@@ -13,7 +13,7 @@ use crate::format::{
     BlockAddr, GroupNo, Ino, dir_block_checksums, dx_block_checksums, extent_block_checksums,
     seal_dir_block, seal_dx_block, seal_extent_block, seal_xattr_block, xattr_block_checksums,
 };
-use crate::io::bytes;
+use crate::io::{HomeKind, bytes};
 
 /// Kind of a metadata block: it decides how the checksum is made, where there are checksums. Seeds
 /// are those of the inode.
@@ -28,6 +28,15 @@ pub(super) enum Kind {
     Extents(Option<u32>),
     /// Extended attributes.
     Xattrs(Option<u32>),
+}
+
+impl Kind {
+    const fn at_home(self) -> HomeKind {
+        match self {
+            Self::Directory(_) => HomeKind::Directory,
+            _ => HomeKind::Other,
+        }
+    }
 }
 
 /// Blocks in memory, in their newest form.
@@ -151,6 +160,11 @@ impl<D: Scheduler> Ext<D> {
         if let Place::Pointers(ino) | Place::Extents(ino, _) = place {
             self.io.set_metadata_of(at.0, ino.0);
         }
+        if matches!(place, Place::Inode(_)) {
+            self.io.set_kind(at.0, HomeKind::Inodes);
+        } else {
+            self.io.set_kind(at.0, kind.at_home());
+        }
         if let Place::Directory(ino, _) | Place::Pointers(ino) | Place::Extents(ino, _) = place {
             self.running.add_inode(ino);
         }
@@ -163,6 +177,7 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn new_meta(&mut self, at: BlockAddr, kind: Kind) -> &mut [u8] {
         self.note_edit();
         self.insert_meta(at, Arc::new([0; BLOCK_SIZE as usize]));
+        self.io.set_kind(at.0, kind.at_home());
         self.running.blocks.insert(at, kind);
         let size = self.block_size();
         self.meta.blocks.get_mut(&at).map_or(&mut [], |block| &mut Arc::make_mut(block)[..size])

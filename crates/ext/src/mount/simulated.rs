@@ -23,7 +23,7 @@ impl<D: Scheduler> Ext<D> {
         self.place_delayed(ino)?;
         self.note_change(ino);
         self.io.set_content_of(ino.0);
-        self.io.set_lifetime(self.lifetimes.get(&ino).copied().unwrap_or_default())?;
+        self.begin_hinted(ino)?;
         let mut index = first;
         while index < end {
             let run = self.map(ino, index as u32)?;
@@ -43,8 +43,17 @@ impl<D: Scheduler> Ext<D> {
             }
             index = stop;
         }
+        self.end_hinted()
+    }
+
+    /// What is written from now on has the hint of the file.
+    fn begin_hinted(&mut self, ino: Ino) -> Result<(), Failure> {
+        Ok(self.io.set_lifetime(self.lifetimes.get(&ino).copied().unwrap_or_default())?)
+    }
+
+    /// Waits for what was written; content of the page cache has no hint (Linux 6.12).
+    fn end_hinted(&mut self) -> Result<(), Failure> {
         self.io.wait()?;
-        // content of the page cache has none (Linux 6.12)
         Ok(self.io.set_lifetime(Lifetime::NotSet)?)
     }
 
@@ -111,8 +120,9 @@ impl<D: Scheduler> Simulated for Ext<D> {
             self.write_pieces(caller, ino, offset, WriteData::Named { len, contents })?;
             if direct {
                 self.change_again(|fs| {
+                    fs.begin_hinted(ino)?;
                     fs.write_back(ino)?;
-                    Ok(fs.io.wait().map_err(Failure::from)?)
+                    Ok(fs.end_hinted()?)
                 })?;
             }
         }

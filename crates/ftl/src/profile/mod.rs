@@ -24,7 +24,7 @@ use schema::{
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 24] = [
+const BUILTIN: [(&str, &str); 25] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
     ("femu-32g-zoned", include_str!("../../../../profiles/femu-32g-zoned.toml")),
     ("femu-32g-fdp", include_str!("../../../../profiles/femu-32g-fdp.toml")),
@@ -41,6 +41,7 @@ const BUILTIN: [(&str, &str); 24] = [
     ("atom50-1t", include_str!("../../../../profiles/atom50-1t.toml")),
     ("p1-1t", include_str!("../../../../profiles/p1-1t.toml")),
     ("pm9a3-960g", include_str!("../../../../profiles/pm9a3-960g.toml")),
+    ("pm9d3-1880g-fdp", include_str!("../../../../profiles/pm9d3-1880g-fdp.toml")),
     ("m7450max-800g", include_str!("../../../../profiles/m7450max-800g.toml")),
     ("nvmeb-a", include_str!("../../../../profiles/nvmeb-a.toml")),
     ("zn540-1t", include_str!("../../../../profiles/zn540-1t.toml")),
@@ -402,11 +403,8 @@ mod tests {
         );
         let small = message("user = \"32GiB\"", "user = \"64MiB\"");
         assert!(small.contains("raise over-provisioning"), "{small}");
-        assert!(
-            Profile::load("femu")
-                .unwrap_err()
-                .to_string()
-                .contains("femu-32g, femu-32g-zoned, femu-32g-fdp, femu-32g-log, femu-32g-nvm-log, openssd-230g")
-        );
+        assert!(Profile::load("femu").unwrap_err().to_string().contains(
+            "femu-32g, femu-32g-zoned, femu-32g-fdp, femu-32g-log, femu-32g-nvm-log, openssd-230g"
+        ));
     }
 }

@@ -253,8 +253,9 @@ impl Profile {
         let percent = self.range(key, percent, 0.0, 1000.0)?;
         let spare_bytes =
             scaled.geometry.raw_bytes().saturating_sub(scaled.user_blocks * BLOCK_SIZE);
-        let line_bytes = shape.pages_per_line(&scaled.geometry) * scaled.geometry.page_bytes;
-        Ok((spare_bytes as f64 / f64::from(line_bytes) * percent / 100.0).round() as u32)
+        let line_pages = f64::from(shape.pages_per_line(&scaled.geometry));
+        let line_bytes = line_pages * f64::from(scaled.geometry.page_bytes);
+        Ok((spare_bytes as f64 / line_bytes * percent / 100.0).round() as u32)
     }
 
     /// Garbage of a line that is cleaned in the background, in pages.

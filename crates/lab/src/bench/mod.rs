@@ -223,6 +223,9 @@ fn set_up<'a>(
     let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
     let planner = Planner::new(partition, stack.host.max_request_blocks());
     planner.set_placement(stack.host.placement);
+    if job.restart {
+        planner.keep_dead();
+    }
     let mut machine = Machine::over(drive, stack.host, start, planner.events());
     if stack.devirtualize.is_some() {
         planner.connect(&machine);

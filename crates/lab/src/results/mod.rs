@@ -35,7 +35,9 @@ pub use requests::{RemapResult, RepeatResult, RepeatsResult, RequestResult, Requ
 pub use series::{ScatterPoint, Series};
 pub use totals::{DriveTotals, Totals};
 pub use workload::{
-    FragmentationResult, JobResult, PreconditionResult, ReplayResult, StackResult, TraceResult, RestartResult};
+    FragmentationResult, JobResult, PreconditionResult, ReplayResult, RestartResult, StackResult,
+    TraceResult,
+};
 
 /// The name of the schema in the field `schema`.
 pub const SCHEMA: &str = "dovetail-results";

@@ -1,0 +1,79 @@
+//! The stacks of the comparison, all on the flash of femu-32g.
+
+use dovetail_lab::bench::{BenchError, Stack};
+
+use super::named;
+
+/// Their names, in the order in which they are shown.
+pub(super) const NAMES: [&str; 12] = [
+    "ext4",
+    "f2fs",
+    "f2fs-lfs",
+    "f2fs-streams",
+    "f2fs-lfs-streams",
+    "f2fs-fdp",
+    "f2fs-zoned",
+    "f2fs-gc-remap",
+    "rm-ipu",
+    "rm-ipu-adaptive",
+    "iplfs",
+    "fsdv-ext4",
+];
+
+/// The stacks with so many percent of spare flash.
+pub(super) fn with_spare(percent: f64) -> Result<Vec<Stack>, BenchError> {
+    NAMES.iter().map(|name| Ok(lazily(load(name)?).with_spare(None, Some(percent)))).collect()
+}
+
+/// With a drive that cleans when it must, as pm9a3-960g does: FEMU's begins when a quarter of all
+/// lines are in use, whatever is spare.
+pub(crate) fn lazily(mut stack: Stack) -> Stack {
+    let figures: [(&str, toml::Value); 4] = [
+        ("ftl.gc_apart", true.into()),
+        ("ftl.gc_foreground_percent", 1.0.into()),
+        ("ftl.gc_background_percent", 4.0.into()),
+        ("ftl.gc_least_garbage_percent", 0.0.into()),
+    ];
+    stack.drive_figures.extend(figures.map(|(key, value)| (key.to_owned(), value)));
+    stack
+}
+
+fn load(name: &str) -> Result<Stack, BenchError> {
+    match name {
+        "f2fs-lfs-streams" => Ok(named(name, Stack::load("f2fs-streams")?.with_mount("mode=lfs")?)),
+        "fsdv-ext4" => Ok(rewriting(Stack::load(name)?)),
+        name => Stack::load(name),
+    }
+}
+
+/// FSDV on the flash of the others; map and batches as on its own drive.
+fn rewriting(stack: Stack) -> Stack {
+    let mut stack = Stack { drive: "femu-32g-log".into(), ..stack };
+    let figures: [(&str, toml::Value); 4] = [
+        ("ftl.map", "hash".into()),
+        ("remap.pairs_per_command", 1012.into()),
+        ("remap.held_pairs", 0.into()),
+        ("remap.renames", 1012.into()),
+    ];
+    stack.drive_figures.extend(figures.map(|(key, value)| (key.to_owned(), value)));
+    stack
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_on_the_same_flash() {
+        let scale = "1/16".parse().unwrap();
+        let raw = |stack: &Stack| {
+            let drive = stack.drive_config(scale, 1).unwrap();
+            drive.nand.geometry.raw_bytes()
+        };
+        for percent in [7.0, 28.0] {
+            let stacks = with_spare(percent).unwrap();
+            let flash: Vec<u64> = stacks.iter().map(raw).collect();
+            assert!(flash.iter().all(|bytes| *bytes == flash[0]), "{flash:?}");
+        }
+    }
+}
