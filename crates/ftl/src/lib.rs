@@ -43,4 +43,4 @@ pub use profile::{Overrides, Profile, ProfileError, Variant, builtin_profiles};
 pub use remap::{RemapConfig, RemapStore};
 pub use single::{SingleCache, WhenFull};
 pub use storage::{PowerCycle, Storage};
-pub use zoned::{UnrecoveredZonedDrive, ZoneConfig, ZonedDrive, ZonedRecovery};
+pub use zoned::{UnrecoveredZonedDrive, ZoneConfig, ZoneTimes, ZonedDrive, ZonedRecovery};

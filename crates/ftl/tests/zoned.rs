@@ -7,7 +7,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern, ZoneAction,
     ZoneError, ZoneState, ZoneTable, ZoneWindow,
 };
-use dovetail_ftl::{DriveConfig, ZoneConfig, ZonedDrive};
+use dovetail_ftl::{DriveConfig, ZoneConfig, ZoneTimes, ZonedDrive};
 use dovetail_nand::{Cells, FaultPlan, Geometry, NandConfig, Timing};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
@@ -37,6 +37,7 @@ fn small() -> DriveConfig {
         window: None,
         spare: 2,
         finish_fills: false,
+        times: ZoneTimes::default(),
     };
     DriveConfig { zones: Some(zones), ..drive }
 }
@@ -98,6 +99,30 @@ fn what_is_reset_is_gone_and_its_blocks_are_erased_later() {
     let (_, content) = read(&mut drive, done, 64);
     assert_eq!(content, Content::Empty);
     assert_eq!(drive.counters().erases, 8, "two stripes on four dies");
+}
+
+/// A quarter written: base and a quarter of the share, from any state; an empty zone takes none, and
+/// a write that comes too early waits.
+#[test]
+fn a_reset_takes_longer_the_fuller_the_zone_is() {
+    let mut config = small();
+    let times = ZoneTimes { reset: SimSpan::from_us(1600), reset_full: SimSpan::from_us(13_800) };
+    config.zones.as_mut().unwrap().times = times;
+    config.power_loss_protection = true;
+    let act = |drive: &mut ZonedDrive, at, action| {
+        let done = submit(drive, at, Command::Zone { start: Some(Lba(64)), action });
+        done.since(at)
+    };
+    let mut drive = ZonedDrive::new(config).unwrap();
+    assert_eq!(act(&mut drive, us(0), ZoneAction::Reset), SimSpan::ZERO, "it is empty");
+    write(&mut drive, us(0), 64, 16, false);
+    act(&mut drive, us(100_000), ZoneAction::Finish);
+    let reset = act(&mut drive, us(200_000), ZoneAction::Reset);
+    assert_eq!(reset, SimSpan::from_us(1600 + 13_800 / 4), "as much as was written counts");
+    let written = write(&mut drive, us(201_000), 64, 64, false);
+    assert!(written >= us(200_000) + reset, "{written:?}: the reset was under way");
+    let again = act(&mut drive, us(300_000), ZoneAction::Reset);
+    assert_eq!(again, SimSpan::from_us(1600 + 13_800));
 }
 
 #[test]
@@ -198,6 +223,7 @@ fn random_config(rng: &mut Rng) -> DriveConfig {
         window,
         spare: 1 + rng.below(3) as u32,
         finish_fills: rng.chance(0.5),
+        times: random_times(&rng.fork(77)),
     };
     let unit = planes * bits;
     let drive = DriveConfig {
@@ -207,6 +233,14 @@ fn random_config(rng: &mut Rng) -> DriveConfig {
         ..plain
     };
     DriveConfig { zones: Some(zones), ..drive }
+}
+
+/// Times of commands on zones, or none.
+fn random_times(rng: &Rng) -> ZoneTimes {
+    let mut rng = rng.clone();
+    let mut time = || SimSpan::from_us(rng.below(3000));
+    let times = ZoneTimes { reset: time(), reset_full: time() };
+    if rng.chance(0.5) { times } else { ZoneTimes::default() }
 }
 
 /// A zone as the model has it, since its last reset.

@@ -17,7 +17,7 @@ use dovetail_f2fs::format::Features;
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options};
-use dovetail_ftl::{DriveConfig, ZoneConfig, ZonedDrive};
+use dovetail_ftl::{DriveConfig, ZoneConfig, ZoneTimes, ZonedDrive};
 use dovetail_nand::{Cells, Geometry, NandConfig, Timing};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{Caller, FileSystem, NewNode};
@@ -90,6 +90,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         window: None,
         spare: 2,
         finish_fills: rng.chance(0.5),
+        times: ZoneTimes::default(),
     };
     DriveConfig {
         nand: NandConfig { timing, ..plain.nand },

@@ -281,6 +281,10 @@ table! {
         windows: i64,
         /// Set if finishing a zone programs the rest of it. Left out: it does not.
         finish_fills: bool,
+        /// The reset of a finished zone that holds nothing. Left out: 0.
+        reset_us: f64,
+        /// How much longer that of a full zone takes. Left out: 0.
+        reset_full_us: f64,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use dovetail_block::{BLOCK_SIZE, ZoneWindow};
 use dovetail_nand::Geometry;
+use dovetail_time::SimSpan;
 
 use super::schema::Zones;
 use super::{Profile, ProfileError};
-use crate::zoned::ZoneConfig;
+use crate::zoned::{ZoneConfig, ZoneTimes};
 
 /// Zones of a scaled drive are a multiple of this, if those of the whole one are: an F2FS segment.
 const LEAST_STEP: u64 = 2 * 1024 * 1024;
@@ -43,6 +44,10 @@ impl Profile {
             window: self.zone_window(zones)?,
             spare: ((f64::from(geometry.blocks_per_plane) * spare / 100.0).ceil() as u32).max(1),
             finish_fills: zones.finish_fills.unwrap_or(false),
+            times: ZoneTimes {
+                reset: self.optional_us("zones.reset_us", zones.reset_us)?,
+                reset_full: self.optional_us("zones.reset_full_us", zones.reset_full_us)?,
+            },
         }))
     }
 
@@ -56,6 +61,10 @@ impl Profile {
         let most = zones.windows.unwrap_or(zones.max_active);
         let most = self.int("zones.windows", most, 1, 100_000)?;
         Ok(Some(ZoneWindow { blocks, granularity, most }))
+    }
+
+    fn optional_us(&self, key: &'static str, us: Option<f64>) -> Result<SimSpan, ProfileError> {
+        us.map_or(Ok(SimSpan::ZERO), |us| self.us(key, us))
     }
 
     fn optional_bytes(

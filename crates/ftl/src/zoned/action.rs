@@ -4,6 +4,7 @@ use dovetail_block::{DeviceError, Lba, ZoneAction, ZoneState};
 use dovetail_time::SimTime;
 
 use super::ZonedDrive;
+use super::config::ZoneTimes;
 use super::records::{Record, Recorded};
 use crate::stats::Cause;
 
@@ -28,10 +29,10 @@ impl ZonedDrive {
         zone: u32,
         action: ZoneAction,
     ) -> Result<SimTime, DeviceError> {
-        let before = self.table.state(zone);
+        let (before, written) = (self.table.state(zone), self.table.written(zone));
         self.table.perform(zone, action)?;
         match action {
-            ZoneAction::Reset => self.reset(at, zone),
+            ZoneAction::Reset => self.timed_reset(at, zone, before, written),
             ZoneAction::Finish if before != ZoneState::Full => self.finish(at, zone),
             ZoneAction::FlushWindow { up_to } => {
                 self.prepare(at, zone)?;
@@ -40,6 +41,29 @@ impl ZonedDrive {
             }
             _ => Ok(at),
         }
+    }
+
+    /// Empties a zone in the time that the drive takes for one so full.
+    fn timed_reset(
+        &mut self,
+        at: SimTime,
+        zone: u32,
+        before: ZoneState,
+        written: u64,
+    ) -> Result<SimTime, DeviceError> {
+        let done = self.reset(at, zone)?;
+        if before == ZoneState::Empty || self.layout.times == ZoneTimes::default() {
+            return Ok(done);
+        }
+        let takes = self.layout.times.reset_of(written, self.layout.zones.capacity);
+        let done = done.max(at + takes);
+        self.resets.insert(zone, done);
+        Ok(done)
+    }
+
+    /// The time from which on a zone takes writes: not while its reset is under way.
+    pub(super) fn after_reset(&mut self, at: SimTime, zone: u32) -> SimTime {
+        self.resets.remove(&zone).map_or(at, |done| done.max(at))
     }
 
     /// Empties a zone: its erase blocks are no longer its own as soon as that is written down.

@@ -32,6 +32,26 @@ pub struct ZoneConfig {
     pub spare: u32,
     /// Set if finishing a zone programs the rest of it with nothing.
     pub finish_fills: bool,
+    /// Times of commands on zones beside those of the flash.
+    pub times: ZoneTimes,
+}
+
+/// Times that commands on zones take in the drive's firmware. Other commands go on meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneTimes {
+    /// The reset of a zone that holds nothing, finished or not; that of an empty one takes none.
+    pub reset: SimSpan,
+    /// More for a zone that was written to its capacity, of one that was written in part as much
+    /// less.
+    pub reset_full: SimSpan,
+}
+
+impl ZoneTimes {
+    /// The time of a reset of a zone with so many of its `capacity` blocks written.
+    pub(super) fn reset_of(&self, written: u64, capacity: u64) -> SimSpan {
+        let share = u128::from(self.reset_full.as_ns()) * u128::from(written);
+        self.reset + SimSpan::from_ns((share / u128::from(capacity.max(1))) as u64)
+    }
 }
 
 const NO_ROOM: &str = "the flash has no room for a zone beside conventional blocks, the drive's own and \
@@ -64,6 +84,7 @@ pub(super) struct ZoneLayout {
     /// Zones that may be active, and some that were.
     pub(super) slots: u32,
     pub(super) finish_fills: bool,
+    pub(super) times: ZoneTimes,
 }
 
 /// The place of a page in a zone.
@@ -112,6 +133,7 @@ impl ZoneLayout {
             unit: at_once * if one_shot { geometry.planes_per_die } else { 1 },
             slots: wanted.max_active + WORN_OUT_SLOTS,
             finish_fills: wanted.finish_fills,
+            times: wanted.times,
         };
         layout.zones.window = wanted.window;
         layout.zones.max_append = wanted.max_append;
@@ -139,11 +161,9 @@ impl ZoneLayout {
         self.slots = self.slots.min(self.zones.count);
         self.inner = inner;
         let units = geometry.units();
-        let (mine, others): (Vec<_>, Vec<_>) =
-            drive.nand.factory_bad.iter().partition(|block| block.0 >= rows * units);
-        self.inner.nand.factory_bad = others.into_iter().copied().collect();
+        let mine = drive.nand.factory_bad.iter().filter(|block| block.0 >= rows * units);
         self.nand.geometry.blocks_per_plane = geometry.blocks_per_plane - rows;
-        self.nand.factory_bad = mine.iter().map(|block| BlockId(block.0 - rows * units)).collect();
+        self.nand.factory_bad = mine.map(|block| BlockId(block.0 - rows * units)).collect();
         Ok(())
     }
 
@@ -163,9 +183,11 @@ impl ZoneLayout {
         let mut last = None;
         for rows in first..geometry.blocks_per_plane {
             let geometry = Geometry { blocks_per_plane: rows, ..geometry };
+            let bad = drive.nand.factory_bad.iter().copied();
+            let factory_bad = bad.filter(|block| block.0 < geometry.blocks()).collect();
             let inner = DriveConfig {
                 user_blocks,
-                nand: NandConfig { geometry, factory_bad: Vec::new(), ..drive.nand.clone() },
+                nand: NandConfig { geometry, factory_bad, ..drive.nand.clone() },
                 link_4k: SimSpan::ZERO,
                 link_write_4k: None,
                 command: SimSpan::ZERO,

@@ -36,7 +36,7 @@ use config::ZoneLayout;
 use pool::Pool;
 use records::Record;
 
-pub use config::ZoneConfig;
+pub use config::{ZoneConfig, ZoneTimes};
 pub use recover::{UnrecoveredZonedDrive, ZonedRecovery};
 
 /// A drive with zones that is switched on.
@@ -64,6 +64,8 @@ pub struct ZonedDrive {
     to_erase: VecDeque<(SimTime, BlockId)>,
     /// Zones whose records are to be written, and from when on.
     to_record: VecDeque<(SimTime, u32)>,
+    /// The ends of resets that take time, of zones that were not written since.
+    resets: BTreeMap<u32, SimTime>,
     /// The time of the last write of records.
     last_record: SimTime,
     seq: Seq,
@@ -149,6 +151,7 @@ impl ZonedDrive {
             in_flight_blocks: 0,
             to_erase: VecDeque::new(),
             to_record: VecDeque::new(),
+            resets: BTreeMap::new(),
             last_record: SimTime::ZERO,
             programs_end: SimTime::ZERO,
             last_command: SimTime::ZERO,

@@ -30,6 +30,7 @@ impl ZonedDrive {
             return Ok(self.page_mapped_submit(received, command)?.done);
         };
         self.table.begin_write(zone, range)?;
+        let at = self.after_reset(at, zone);
         self.prepare(at, zone)?;
         let received = self.link_in(at, range.blocks);
         let mut now = self.wait_for_room(received, range.blocks);

@@ -8,6 +8,7 @@ mod load;
 mod reading;
 mod table;
 mod workload;
+mod zones;
 
 use dovetail_block::DeviceError;
 use dovetail_ftl::ProfileError;
@@ -17,6 +18,7 @@ pub use devices::TESTS;
 pub use reading::Reading;
 pub use table::markdown;
 pub use workload::Workload;
+pub use zones::{Filled, ZONE_TESTS, ZoneTest};
 
 /// A published figure.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_test_has_a_profile_and_figures_to_be_held_against() {
-        for test in TESTS {
+        for test in TESTS.iter().chain(ZONE_TESTS) {
             assert!(Profile::load(test.profile).is_ok(), "{}", test.profile);
             assert!(!test.figures.is_empty() && test.source.len() > 3);
             assert!(test.figures.iter().all(|figure| figure.value > 0.0 && figure.limit <= 40.0));

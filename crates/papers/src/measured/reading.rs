@@ -7,6 +7,8 @@ use super::workload::Observed;
 pub enum Reading {
     /// Mean time of a command, in microseconds.
     MeanUs,
+    /// The same in milliseconds.
+    MeanMs,
     /// The time that this part of all commands does not exceed, in microseconds.
     QuantileUs(f64),
     /// The same of writes beside reads.
@@ -43,6 +45,7 @@ impl Reading {
     pub fn unit(self) -> &'static str {
         match self {
             Self::MeanUs | Self::QuantileUs(_) | Self::WriteQuantileUs(_) => "us",
+            Self::MeanMs => "ms",
             Self::ThousandsPerSecond => "k/s",
             Self::CliffGb => "GB",
             Self::LevelMb | Self::MbBetween(..) | Self::WholeMb => "MB/s",
@@ -56,7 +59,7 @@ impl Reading {
     /// Its name in a table.
     pub fn name(self) -> String {
         match self {
-            Self::MeanUs => "mean".into(),
+            Self::MeanUs | Self::MeanMs => "mean".into(),
             Self::QuantileUs(part) => format!("p{}", part * 100.0),
             Self::WriteQuantileUs(part) => format!("write p{}", part * 100.0),
             Self::ThousandsPerSecond => "rate".into(),
@@ -74,6 +77,7 @@ impl Reading {
     pub(super) fn of(self, seen: &Observed) -> f64 {
         match self {
             Self::MeanUs => seen.first.mean_us(),
+            Self::MeanMs => seen.first.mean_us() / 1000.0,
             Self::QuantileUs(part) => seen.first.quantile_us(part),
             Self::WriteQuantileUs(part) => seen.writes.quantile_us(part),
             Self::ThousandsPerSecond => seen.first.per_second() / 1000.0,

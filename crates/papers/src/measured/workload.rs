@@ -7,7 +7,7 @@ use dovetail_ftl::{Drive, Overrides, Profile};
 use dovetail_time::Ratio;
 
 use super::load::{Bench, Order, Pace, Seen, Stream};
-use super::{MeasuredError, Setting};
+use super::{MeasuredError, Setting, ZoneTest};
 
 /// Blocks of a command that fills a drive: 1 MiB.
 const FILL_BLOCKS: u64 = 256;
@@ -69,6 +69,8 @@ pub enum Workload {
         /// Reads in flight.
         depth: u32,
     },
+    /// A command on each of a few zones, of the drive's full size.
+    Zone(ZoneTest),
 }
 
 /// The results of a test.
@@ -107,6 +109,7 @@ impl fmt::Display for Workload {
             Self::Beside { mb_per_s, depth } => {
                 write!(f, "{depth} random reads in flight beside {mb_per_s} MB/s of writes")
             }
+            Self::Zone(test) => test.fmt(f),
         }
     }
 }
@@ -122,6 +125,9 @@ impl Workload {
 
     /// Runs it on a drive.
     pub(super) fn run(self, profile: &str, setting: Setting) -> Result<Observed, MeasuredError> {
+        if let Self::Zone(test) = self {
+            return test.run(profile, setting.seed);
+        }
         let profile = Profile::load(profile)?;
         let whole = profile.resolve(&Overrides::default())?.user_blocks * BLOCK_SIZE;
         let scale = (self.most_bytes() * setting.scale / whole as f64).min(1.0);
@@ -162,6 +168,7 @@ impl Workload {
             }
             Self::AtRate { writes } => at_rate(&mut bench, blocks, writes)?,
             Self::Beside { mb_per_s, depth } => beside(&mut bench, blocks, mb_per_s, depth)?,
+            Self::Zone(_) => Observed::default(),
         })
     }
 }
