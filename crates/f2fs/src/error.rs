@@ -102,16 +102,18 @@ pub enum Incompatible {
         /// The first block of the main area.
         main: u64,
     },
-    /// A device that cannot have as many zones open as there are logs.
+    /// A device that cannot have as many zones open or active as there are logs.
     #[error(
-        "{logs} logs write to as many zones, and the device can have {limit} open at once: mount with active_logs={fits}, or \
+        "{logs} logs write to as many zones, and the device can have {limit} {counted} at once: mount with active_logs={fits}, or \
          use a device with more"
     )]
-    TooFewOpenZones {
+    TooFewZonesAtOnce {
         /// Logs of the mount.
         logs: u32,
-        /// Zones that may be open.
+        /// Zones that may be so at once.
         limit: u32,
+        /// "open" or "active".
+        counted: &'static str,
         /// A number of logs that would do, or the smallest there is.
         fits: u32,
     },

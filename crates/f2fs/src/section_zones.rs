@@ -99,8 +99,10 @@ impl SectionZones {
         block.is_multiple_of(self.zones.blocks).then_some((block / self.zones.blocks) as u32)
     }
 
-    /// Zones that may be open at once; 0 for any number.
-    pub(crate) fn max_open(&self) -> u32 {
-        self.zones.max_open
+    /// Zones that may be open or active at once, the smaller number that there is, and which it is;
+    /// `None` for any number.
+    pub(crate) fn limit(&self) -> Option<(u32, &'static str)> {
+        let limits = [(self.zones.max_open, "open"), (self.zones.max_active, "active")];
+        limits.into_iter().filter(|(most, _)| *most > 0).min_by_key(|(most, _)| *most)
     }
 }

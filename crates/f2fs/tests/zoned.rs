@@ -230,17 +230,23 @@ fn what_cannot_be_mounted_is_refused_with_what_would() {
     for options in ["", "mode=lfs", "background_gc=sync", "fsync_mode=nobarrier", "active_logs=4"] {
         F2fs::mount(volume(), Options::parse(options).unwrap(), SimTime::ZERO).unwrap();
     }
-    let few = |max_open| {
+    let few = |max_open, max_active| {
         let device = volume().into_below();
-        let zones = Zones { max_open, ..zones(512, 16, 16, 4) };
+        let zones = Zones { max_open, max_active, ..zones(512, 16, 16, 4) };
         let states = states_of(&device, &zones);
         ZonedDevice::found(device, zones, states)
     };
-    let error = refused(few(5), "");
-    assert!(
-        error.contains("6 logs") && error.contains("5 open") && error.contains("active_logs=4")
-    );
-    F2fs::mount(few(5), Options::parse("active_logs=4").unwrap(), SimTime::ZERO).unwrap();
+    for (device, limit) in [
+        (few(5, 0), "5 open"),
+        (few(5, 6), "5 open"),
+        (few(0, 5), "5 active"),
+        (few(8, 4), "4 active"),
+    ] {
+        let error = refused(device, "");
+        let is_told = error.contains("6 logs") && error.contains("active_logs=4");
+        assert!(is_told && error.contains(limit), "{error}");
+    }
+    F2fs::mount(few(5, 5), Options::parse("active_logs=4").unwrap(), SimTime::ZERO).unwrap();
     let plain = Options::default;
     let error = F2fs::mount(volume().into_below(), plain(), SimTime::ZERO).unwrap_err().to_string();
     assert!(error.contains("this one has no zones"), "{error}");

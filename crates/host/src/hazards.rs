@@ -3,12 +3,12 @@
 //! The file system's state already has the earlier command behind it: a read planned before a write
 //! of the same block must reach the drive before it. A kernel holds the page's lock for this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::{BlockRange, Lba, Zones};
 use rustc_hash::FxHashSet;
 
-use crate::plan::PlanStep;
+use crate::plan::{PlanStep, ZoneTurn};
 
 /// A planned command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,10 @@ pub(crate) struct Hazards {
     zones: Option<Zones>,
     pending: BTreeMap<(u64, CommandId), Pending>,
     ids: FxHashSet<CommandId>,
+    /// Those that make a zone full or empty, by which another may become active.
+    freeing: BTreeSet<CommandId>,
+    /// Those that keep their place among all commands on zones.
+    alone: BTreeSet<CommandId>,
     /// No pending command is longer.
     longest: u64,
     next: u64,
@@ -52,9 +56,43 @@ impl Hazards {
         id
     }
 
+    /// A planned command has this part in the limits on zones.
+    pub(crate) fn take_part(&mut self, id: CommandId, turn: ZoneTurn) {
+        match turn {
+            ZoneTurn::Takes { .. } => {}
+            ZoneTurn::Frees => drop(self.freeing.insert(id)),
+            ZoneTurn::Alone => drop(self.alone.insert(id)),
+        }
+    }
+
+    /// Planned commands that must be issued before one with this part in the limits on zones.
+    pub(crate) fn before_turn(&self, turn: ZoneTurn, into: &mut Vec<CommandId>) {
+        match turn {
+            ZoneTurn::Takes { room } => self.before_taking(room, into),
+            ZoneTurn::Frees => {}
+            ZoneTurn::Alone => {
+                let on_zones = self.pending.range((ORDER_OF_ZONES, CommandId(0))..);
+                into.extend(on_zones.map(|((_, id), _)| *id));
+            }
+        }
+    }
+
+    /// Those before one that makes a zone active: the first of those that free one, all but as many as
+    /// there is room.
+    ///
+    /// So there is always room. Of the commands that were issued and made a zone active, look at the
+    /// last one in the order of plans: all before it that free a zone were issued, but as many as
+    /// there was room.
+    fn before_taking(&self, room: u32, into: &mut Vec<CommandId>) {
+        let waits = self.freeing.len().saturating_sub(room as usize);
+        into.extend(self.freeing.iter().take(waits));
+    }
+
     /// The command was issued.
     pub(crate) fn issued(&mut self, step: &PlanStep, id: CommandId) {
         self.ids.remove(&id);
+        self.freeing.remove(&id);
+        self.alone.remove(&id);
         for (range, _) in touched(self.zones, step) {
             self.pending.remove(&(range.start.0, id));
         }
@@ -86,18 +124,21 @@ impl Hazards {
             let hit =
                 near.filter(|(_, other)| other.end > range.start.0 && (writes || other.writes));
             into.extend(hit.map(|((_, id), _)| *id));
+            if range.start.0 >= ORDER_OF_ZONES {
+                into.extend(&self.alone);
+            }
         }
     }
 }
 
-/// The blocks that a command touches and the place of the zone that it writes to, and whether it
-/// changes them.
+/// The blocks that a command touches and the place of the zone that it writes to or acts on, and
+/// whether it changes them.
 fn touched(
     zones: Option<Zones>,
     step: &PlanStep,
 ) -> impl Iterator<Item = (BlockRange, bool)> + use<'_> {
     let start = match step {
-        PlanStep::Write { range, .. } => Some(range.start),
+        PlanStep::Write { range, .. } | PlanStep::Zone(range, _) => Some(range.start),
         _ => None,
     };
     let zone = zones.and_then(|zones| zones.index(start?));

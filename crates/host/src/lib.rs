@@ -28,6 +28,7 @@ mod read_ahead;
 mod renames;
 mod running;
 mod sparse;
+mod zone_turns;
 
 pub use checked::CheckedDevice;
 pub use costs::{CostVariant, HostCosts};
@@ -35,7 +36,7 @@ pub use error::HostError;
 pub use events::Events;
 pub use machine::{Event, Machine, Observer};
 pub use placement::Placement;
-pub use plan::{EndRenames, Plan, PlanStep, Remap};
+pub use plan::{EndRenames, Plan, PlanStep, Remap, ZoneTurn};
 pub use planner::Planner;
 pub use queue::{InFlight, Issued, Request, RequestKind, SIZE_CLASSES, Traffic};
 pub use read_ahead::{ReadAhead, ReadAheadLimits};

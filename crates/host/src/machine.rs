@@ -310,14 +310,27 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     /// Numbers the commands of a plan and finds which of other plans' they must not overtake.
     fn plan_commands(&mut self, progress: &mut Progress) {
         let mut hazards = self.hazards.borrow_mut();
-        for step in progress.plan.steps.iter().filter(|step| step.is_command()) {
-            let mut before = Vec::new();
-            hazards.conflicts(step, &mut before);
-            progress.planned.push_back((CommandId(0), before));
+        let mut before = Vec::new();
+        for step in &progress.plan.steps {
+            if let PlanStep::ZoneTurn(turn) = step {
+                hazards.before_turn(*turn, &mut before);
+            }
+            if step.is_command() {
+                hazards.conflicts(step, &mut before);
+                progress.planned.push_back((CommandId(0), std::mem::take(&mut before)));
+            }
         }
-        let commands = progress.plan.steps.iter().filter(|step| step.is_command());
-        for (step, planned) in commands.zip(&mut progress.planned) {
-            planned.0 = hazards.plan(step);
+        let (mut planned, mut turns) = (progress.planned.iter_mut(), Vec::new());
+        for step in &progress.plan.steps {
+            if let PlanStep::ZoneTurn(turn) = step {
+                turns.push(*turn);
+            }
+            if step.is_command()
+                && let Some(planned) = planned.next()
+            {
+                planned.0 = hazards.plan(step);
+                turns.drain(..).for_each(|turn| hazards.take_part(planned.0, turn));
+            }
         }
     }
 
@@ -355,6 +368,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
                 Turn::At(now)
             }
             PlanStep::Await(event) if self.events.is_signalled(*event) => Turn::At(now),
+            PlanStep::ZoneTurn(_) => Turn::At(now),
             PlanStep::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
             PlanStep::Read(_)
             | PlanStep::Write { .. }

@@ -36,6 +36,22 @@ pub struct EndRenames {
     pub dropped: Vec<Lba>,
 }
 
+/// The part of a command in the limits on zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneTurn {
+    /// A zone becomes active, or must be able to. So many more could, if all that is planned before
+    /// had been issued.
+    Takes {
+        /// Zones that may become active beside it.
+        room: u32,
+    },
+    /// A zone is no longer active.
+    Frees,
+    /// The number of zones that the host has opened by itself changes, which a device never closes
+    /// in favour of others: no other command on zones may overtake it or be overtaken.
+    Alone,
+}
+
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanStep {
@@ -56,6 +72,9 @@ pub enum PlanStep {
     Discard(Vec<SectorRange>),
     /// Changes the state of the zone that these blocks are.
     Zone(BlockRange, ZoneAction),
+    /// Tells of the next command what it does to the numbers of active and open zones, where the
+    /// device limits them. Nothing waits for this step itself.
+    ZoneTurn(ZoneTurn),
     /// Moves blocks to other addresses.
     Remap(Box<Remap>),
     /// Ends a batch of renames.

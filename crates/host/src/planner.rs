@@ -18,6 +18,7 @@ use crate::machine::Machine;
 use crate::mirror::Mirror;
 use crate::placement::Placement;
 use crate::plan::{EndRenames, Plan, PlanStep, Remap};
+use crate::zone_turns::ZoneTurns;
 
 /// A handle on the device; the file system has one, whoever plays its plans another.
 #[derive(Clone, Debug)]
@@ -130,33 +131,40 @@ impl PlannedDevice {
         Ok(())
     }
 
-    /// Moves the write pointer that a write of this range moves.
-    fn write_to_zone(&mut self, range: BlockRange) -> Result<(), DeviceError> {
-        let Some(table) = &mut self.zones else { return Ok(()) };
+    /// Moves the write pointer that a write of this range moves; returns the part of the write in the
+    /// limits on zones.
+    fn write_to_zone(&mut self, range: BlockRange) -> Result<ZoneTurns, DeviceError> {
+        let Some(table) = &mut self.zones else { return Ok(ZoneTurns::default()) };
         if let Some(zone) = table.zones().index(range.start) {
-            table.write(zone, range)?;
+            return Ok(ZoneTurns::of(table, zone, |table| table.write(zone, range))?);
         } else if range.end() > table.zones().first {
             let (at, pointer) = (range.start, table.zones().first);
             return Err(ZoneError::InvalidWrite { zone: 0, at, pointer }.into());
         }
-        Ok(())
+        Ok(ZoneTurns::default())
     }
 
     fn act_on_zones(&mut self, start: Option<Lba>, action: ZoneAction) -> Result<(), DeviceError> {
         let Some(table) = &mut self.zones else { return Err(DeviceError::Unsupported("zone")) };
         for zone in table.concerned(start, action)? {
-            table.act(zone, action)?;
+            let turns = ZoneTurns::of(table, zone, |table| table.act(zone, action))?;
             let range = BlockRange::new(table.zones().start(zone), table.zones().blocks);
             if action == ZoneAction::Reset {
                 self.mirror.discard(range.into());
             }
+            self.steps.extend(turns.before().chain(turns.after()));
             self.steps.push(PlanStep::Zone(range, action));
         }
         Ok(())
     }
 
-    fn plan_write(&mut self, range: BlockRange, hints: Hints, fua: bool) {
-        for range in pieces(range, self.max_request_blocks) {
+    /// The first request of a write makes its zone active, the last one fills it.
+    fn plan_write(&mut self, whole: BlockRange, hints: Hints, fua: bool, turns: ZoneTurns) {
+        self.steps.extend(turns.before());
+        for range in pieces(whole, self.max_request_blocks) {
+            if range.end() == whole.end() {
+                self.steps.extend(turns.after());
+            }
             self.steps.push(PlanStep::Write { range, hints, fua });
         }
     }
@@ -173,10 +181,10 @@ impl PlannedDevice {
             }
             Command::Write { range, data, hints, fua } => {
                 self.check(range, data.blocks().unwrap_or(range.blocks))?;
-                self.write_to_zone(range)?;
+                let turns = self.write_to_zone(range)?;
                 self.mirror.write(range, data);
                 let stream = self.placement.stream(hints, self.info.capabilities.streams);
-                self.plan_write(range, Hints { stream, ..hints }, fua);
+                self.plan_write(range, Hints { stream, ..hints }, fua, turns);
             }
             Command::Flush => self.steps.push(PlanStep::Flush),
             Command::Discard { ranges } => {

@@ -49,6 +49,26 @@ fn zones_leave_the_drive_nothing_to_clean() {
     assert!(memory(&runs[1]) * 4 < memory(&runs[0]), "a record a zone, not an entry a page");
 }
 
+/// As many active zones as logs: all threads' plans find a place, and none waits for long.
+#[test]
+fn six_active_zones_are_enough_for_six_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = folder.path().join("six.toml");
+    let limits = "max_open = 6\nmax_active = 6\n";
+    let sources = "\"zones.max_open\" = \"test\"\n\"zones.max_active\" = \"test\"\n";
+    let profile = format!(
+        "name = \"six\"\nabout = \"\"\nbase = \"femu-32g-zoned\"\n[zones]\n{limits}[sources]\n{sources}"
+    );
+    std::fs::write(&drive, profile).unwrap();
+    let stack = format!("name = \"six\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = {drive:?}\n");
+    let six = Stack::parse(&stack, "six.toml").unwrap();
+    let job = "[update]\nrw=randwrite\nbs=4k\nnumjobs=8\nsize=2g\nio_size=4g\nnorandommap\nfsync=10\noverwrite=1\n";
+    let runs = run(job, &[six, Stack::load("f2fs-zoned").unwrap()]);
+    assert!(runs.iter().all(|run| run.error.is_none()), "{:?}", runs[0].error);
+    let ratio = runs[0].totals.elapsed_s / runs[1].totals.elapsed_s;
+    assert!((0.95..1.05).contains(&ratio), "{ratio}");
+}
+
 #[test]
 fn a_job_that_overwrites_a_zone_is_told_so() {
     let job =

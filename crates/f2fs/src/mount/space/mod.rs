@@ -92,10 +92,10 @@ fn check_zones(
     };
     options.check_zoned()?;
     options.mode = Mode::Lfs;
-    let (logs, limit) = (options.logs.count(), zones.max_open());
-    if limit > 0 && limit < logs {
+    let logs = options.logs.count();
+    if let Some((limit, counted)) = zones.limit().filter(|(limit, _)| *limit < logs) {
         let fits = if limit >= 4 { 4 } else { 2 };
-        return Err(Incompatible::TooFewOpenZones { logs, limit, fits }.into());
+        return Err(Incompatible::TooFewZonesAtOnce { logs, limit, counted, fits }.into());
     }
     Ok(())
 }
