@@ -30,6 +30,11 @@ fn speed(text: &str) -> Result<f64, String> {
     })
 }
 
+fn spare_percent(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|percent| (0.0..=1000.0).contains(percent));
+    number.ok_or_else(|| "give a number from 0 to 1000: 7 keeps 7 % of the host's blocks".into())
+}
+
 fn span(text: &str) -> Result<SimSpan, String> {
     let span = parse_span(text).ok().filter(|span| *span > SimSpan::ZERO);
     span.ok_or_else(|| "give a time with its unit: 100ms, 5s, 250us".into())
@@ -89,6 +94,11 @@ pub(crate) struct Arguments {
     /// Fold addresses beyond the drive's end into it.
     #[arg(long, help_heading = "Trace")]
     wrap: bool,
+    /// Play the trace on drives with zones through a log in the host, which maps blocks and cleans
+    /// zones; it keeps so many percent for itself. Without it a write that is not at a zone's write
+    /// pointer ends the replay.
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "7", value_parser = spare_percent, help_heading = "Trace")]
+    zone_translate: Option<f64>,
     /// Replay so many times faster than recorded.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed, help_heading = "Replay")]
     speed: f64,
@@ -127,6 +137,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return sensitivity::run(arguments);
     }
     let jobs = jobs(arguments)?;
+    if arguments.zone_translate.is_some() && jobs.iter().all(|job| job.zone_log.is_none()) {
+        return Err(Failure::Usage(
+            "--zone-translate is for drives with zones, and none of these has any".into(),
+        ));
+    }
     check_outputs(arguments)?;
     let stop = stop_flag()?;
     let (runs, failed) = perform(arguments, &jobs, &stop)?;
@@ -260,7 +275,9 @@ fn job(
         Some(depth) => Pacing::Closed { depth },
         None => Pacing::Timed { speed: arguments.speed },
     };
+    let drive = profile.resolve(overrides).map_err(Failure::failed)?;
     Ok(ReplayJob {
+        zone_log: arguments.zone_translate.filter(|_| drive.zones.is_some()),
         label: label(arguments, trace, profile, name, overrides),
         trace: trace.into(),
         trace_options: TraceOptions {
@@ -269,7 +286,7 @@ fn job(
             device: arguments.device.clone(),
             blk_event: arguments.event,
         },
-        drive: profile.resolve(overrides).map_err(Failure::failed)?,
+        drive,
         pacing,
         wrap: arguments.wrap,
         precondition: arguments.precondition,

@@ -61,3 +61,25 @@ fn a_volume_on_two_images_is_found_by_both() {
     assert_eq!(code, Some(1));
     assert!(error.contains("c: an F2FS volume is there; -f overwrites it"), "{error}");
 }
+
+#[test]
+fn a_trace_on_a_zoned_drive_is_refused_or_translated() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let trace =
+        "fio version 2 iolog\n/f add\n/f open\n/f write 41943040 4096\n/f write 41943040 4096\n";
+    std::fs::write(at.join("t.iolog"), trace).unwrap();
+    let replay = "replay t.iolog --drive femu-32g-zoned --scale 1/32";
+    let (code, _, error) = run(at, replay);
+    assert_eq!(code, Some(1));
+    for part in
+        ["request 2, a write at byte 41943040", "its next block is 10241", "--zone-translate"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+    let shown = done(at, &format!("{replay} --zone-translate"));
+    assert!(shown.contains("host log's write amplification") && shown.contains("host memory"));
+    let (code, _, error) = run(at, "replay t.iolog --drive femu-32g --zone-translate");
+    assert_eq!(code, Some(2));
+    assert!(error.contains("none of these has any"), "{error}");
+}

@@ -28,6 +28,7 @@ mod read_ahead;
 mod renames;
 mod running;
 mod sparse;
+mod zone_log;
 mod zone_turns;
 
 pub use checked::CheckedDevice;
@@ -40,3 +41,4 @@ pub use plan::{EndRenames, Plan, PlanStep, Remap, ZoneTurn};
 pub use planner::Planner;
 pub use queue::{InFlight, Issued, Request, RequestKind, SIZE_CLASSES, Traffic};
 pub use read_ahead::{ReadAhead, ReadAheadLimits};
+pub use zone_log::{NoZoneLog, ZoneLog, ZoneLogCounts};

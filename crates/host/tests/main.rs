@@ -7,4 +7,5 @@
 
 mod machine;
 mod order;
+mod zone_log;
 mod zones;

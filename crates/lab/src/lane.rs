@@ -1,11 +1,12 @@
 //! The one host of all runs: a machine, and the lanes of the actors on it.
 
-use dovetail_ftl::Storage;
 use dovetail_vfs::BackgroundThread;
 use dovetail_workload::ThreadId;
 
+use crate::below::Below;
+
 /// The machine of a run.
-pub(crate) type Machine = dovetail_host::Machine<Storage, Lane>;
+pub(crate) type Machine = dovetail_host::Machine<Below, Lane>;
 
 /// Owner of a plan or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Experiments: configuration and seed in, results out. Prints nothing; progress goes through a
 //! callback.
 
+mod below;
 pub mod bench;
 mod lane;
 mod map_cache;

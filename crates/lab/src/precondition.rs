@@ -3,11 +3,11 @@
 //! for before measuring.
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice, BlockRange, Hints, Lba};
-use dovetail_ftl::Storage;
 use dovetail_host::{CheckedDevice, HostError};
 use dovetail_time::{Rng, SimTime};
 use tracing::info;
 
+use crate::below::Below;
 use crate::progress::{Progress, Stage};
 use crate::results::PreconditionResult;
 
@@ -42,7 +42,7 @@ impl From<HostError> for NotPrepared {
 
 /// A closed loop of writes whose completions are taken in the order of issue.
 struct Loop<'a> {
-    drive: &'a mut CheckedDevice<Storage>,
+    drive: &'a mut CheckedDevice<Below>,
     completions: [SimTime; QUEUE_DEPTH],
     next: usize,
     now: SimTime,
@@ -62,7 +62,7 @@ impl Loop<'_> {
 
 /// Fills and ages the drive, and says so in the log.
 pub(crate) fn precondition(
-    drive: &mut CheckedDevice<Storage>,
+    drive: &mut CheckedDevice<Below>,
     seed: u64,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),
@@ -74,7 +74,7 @@ pub(crate) fn precondition(
 }
 
 fn fill_and_age(
-    drive: &mut CheckedDevice<Storage>,
+    drive: &mut CheckedDevice<Below>,
     seed: u64,
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),
@@ -125,10 +125,13 @@ fn fill_and_age(
     write_at_random(&mut writer, unmeasured)?;
     let mut wafs = Vec::new();
     while !is_steady(&wafs) && (wafs.len() as u64) < MAX_WINDOWS {
-        let before = writer.drive.device().counters();
+        let device = writer.drive.device();
+        let (before, log) = (device.counters(), device.log_counts());
         write_at_random(&mut writer, window)?;
-        let counted = writer.drive.device().counters() - before;
-        wafs.push(counted.waf(parts).unwrap_or(1.0));
+        let device = writer.drive.device();
+        let counted = device.counters() - before;
+        let by_log = device.log_result(log).and_then(|result| result.waf).unwrap_or(1.0);
+        wafs.push(counted.waf(parts).unwrap_or(1.0) * by_log);
     }
     // What the write buffer still holds belongs to the preparation.
     let now = writer.now;

@@ -12,6 +12,7 @@ use dovetail_lab::bench::figures_by_file_system;
 use dovetail_lab::results::{
     DevirtualizeResult, DevirtualizeRun, DieResult, MapCacheResult, PreconditionResult,
     ReplayResult, Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult,
+    ZoneLogResult,
 };
 use dovetail_vfs::{Figure, Figures};
 use serde_json::Value;
@@ -38,6 +39,7 @@ fn case() -> Case {
         dies: vec![DieResult::default()],
         scatter: vec![ScatterPoint::default()],
         map_cache: Some(MapCacheResult::default()),
+        zone_log: Some(ZoneLogResult::default()),
         devirtualize: Some(DevirtualizeResult {
             each: vec![DevirtualizeRun::default()],
             ..DevirtualizeResult::default()

@@ -19,5 +19,6 @@ mod restart;
 mod scales;
 mod truth;
 mod write_path;
+mod zone_log;
 mod zoned;
 mod zoned_crash;

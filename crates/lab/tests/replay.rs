@@ -28,6 +28,7 @@ fn job(trace: &Path, profile: &str, overrides: &Overrides) -> ReplayJob {
         interval: None,
         host: HostCosts::NONE,
         limit: None,
+        zone_log: None,
     }
 }
 

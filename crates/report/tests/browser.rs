@@ -29,6 +29,7 @@ fn results() -> Results {
         interval: None,
         host: HostCosts::NONE,
         limit: None,
+        zone_log: None,
     };
     let run = replay(&job, &mut |_| {}).unwrap();
     Results::of(NASTY.into(), 1.0 / 64.0, 1, vec![run])

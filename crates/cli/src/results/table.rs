@@ -70,8 +70,18 @@ const JOBS: &[Row<RunResult>] = &[Row::Many(super::jobs::lines)];
 const FILE_SYSTEM: &[Row<RunResult>] = &[
     row("file system's write amplification", |r| waf(r.totals.fs_waf)),
     Row::Figures { indent: "  ", of: written_figures, counts: |r| &r.written },
+    row("host log's write amplification", |r| waf(r.zone_log.as_ref()?.waf)),
+    row("  blocks moved by its cleaning", |r| some(r.zone_log.as_ref()?.moved_blocks)),
+    row("  zones reset by it (stalls)", |r| {
+        let log = r.zone_log.as_ref()?;
+        Some(format!("{} ({})", format_count(log.resets), format_count(log.stalls)))
+    }),
+    row("  host memory of its map", |r| bytes(r.zone_log.as_ref()?.map_bytes)),
     row("drive's write amplification", |r| waf(r.totals.device_waf)),
-    row("together", |r| waf(r.totals.total_waf)),
+    row("together", |r| match &r.zone_log {
+        Some(log) => waf(log.waf.zip(r.totals.device_waf).map(|(log, drive)| log * drive)),
+        None => waf(r.totals.total_waf),
+    }),
 ];
 
 const EVENTS: &[Row<RunResult>] =

@@ -30,6 +30,7 @@ use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, ThreadId, Workload};
 use tracing::{info, info_span};
 
+use crate::below::Below;
 use crate::lane::Machine;
 use crate::precondition::{NotPrepared, precondition};
 use crate::progress::Progress;
@@ -191,13 +192,12 @@ pub struct Job<'a> {
 }
 
 /// The drive of a stack, prepared if the job says so.
-fn drive(
-    job: &Job<'_>,
-) -> Result<(CheckedDevice<Storage>, Option<PreconditionResult>), BenchError> {
+fn drive(job: &Job<'_>) -> Result<(CheckedDevice<Below>, Option<PreconditionResult>), BenchError> {
     let failed =
         |error: &dyn Display| BenchError::Drive(format!("stack {}: {error}", job.stack.name));
     let drive = Storage::new(job.stack.drive_config(job.scale, job.seed)?);
-    let mut drive = CheckedDevice::new(drive.map_err(|error| failed(&error))?);
+    let drive = Below::Drive(Box::new(drive.map_err(|error| failed(&error))?));
+    let mut drive = CheckedDevice::new(drive);
     if !job.precondition {
         return Ok((drive, None));
     }

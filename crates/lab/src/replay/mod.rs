@@ -6,8 +6,9 @@ mod trace_actor;
 
 use std::path::PathBuf;
 
+use dovetail_block::ZoneError;
 use dovetail_ftl::{ConfigError, DriveConfig};
-use dovetail_host::{HostCosts, HostError};
+use dovetail_host::{HostCosts, HostError, NoZoneLog};
 use dovetail_time::{SimSpan, format_bytes};
 use dovetail_workload::trace::{TraceError, TraceOptions};
 
@@ -54,6 +55,9 @@ pub struct ReplayJob {
     pub host: HostCosts,
     /// Ends after so many requests.
     pub limit: Option<u64>,
+    /// Plays it on a zoned drive through a log in the host, which keeps so many percent of the
+    /// host's blocks for itself; `None` for the drive as it is.
+    pub zone_log: Option<f64>,
 }
 
 impl ReplayJob {
@@ -92,6 +96,29 @@ pub enum ReplayError {
         end: u64,
         /// The drive's size in bytes.
         capacity: u64,
+    },
+    /// A write that breaks the rules of the drive's zones.
+    #[error(
+        "{trace}: request {number}, a write at byte {at}, cannot be played on a drive with zones as it is: {source}. Give \
+         --zone-translate to play the trace through a log in the host"
+    )]
+    Zones {
+        /// The trace's file.
+        trace: String,
+        /// The request's number, from 1.
+        number: u64,
+        /// The first byte of its first block.
+        at: u64,
+        /// The rule, with the write pointer.
+        source: ZoneError,
+    },
+    /// No log in the host fits the drive.
+    #[error("drive {name}: {source}")]
+    NoLog {
+        /// The drive's name.
+        name: String,
+        /// The reason.
+        source: NoZoneLog,
     },
     /// A request so late that virtual time would end.
     #[error(

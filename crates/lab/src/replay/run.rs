@@ -7,6 +7,7 @@ use tracing::{info, info_span};
 
 use super::trace_actor::TraceActor;
 use super::{ReplayError, ReplayJob};
+use crate::below::Below;
 use crate::precondition::precondition;
 use crate::progress::{Progress, Stage};
 use crate::results::{RunResult, TraceResult, notes};
@@ -38,10 +39,12 @@ pub fn replay_until(
     let mut trace = TraceReader::open(&job.trace, &job.trace_options)?;
     let drive = Storage::new(job.drive.clone())
         .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
+    let drive = Below::new(drive, job.zone_log)
+        .map_err(|source| ReplayError::NoLog { name: job.drive.name.clone(), source })?;
     let mut drive = CheckedDevice::new(drive);
-    if job.precondition && job.drive.zones.is_some() {
+    if job.precondition && job.drive.zones.is_some() && job.zone_log.is_none() {
         let source = ConfigError::Zones(
-            "they are not preconditioned: the drive moves none of the host's data",
+            "they are not preconditioned: the drive moves none of the host's data (a log in the host does: --zone-translate)",
         );
         return Err(ReplayError::Config { name: job.drive.name.clone(), source });
     }

@@ -1,14 +1,16 @@
 //! A block trace as an actor: its requests on a raw drive.
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba, SectorRange};
-use dovetail_ftl::Storage;
+use dovetail_block::{
+    BLOCK_SIZE, BlockDevice, BlockRange, ByteRange, Hints, Lba, SectorRange, ZoneError, ZoneTable,
+};
 use dovetail_ftl::stats::CommandKind;
-use dovetail_host::{CheckedDevice, Event, Events, InFlight, PlanStep as Command};
+use dovetail_host::{CheckedDevice, Event, Events, InFlight, PlanStep as Command, ZoneLogCounts};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Op, Request};
 
 use super::pending::{Pending, Slots};
 use super::{Pacing, ReplayError, ReplayJob};
+use crate::below::Below;
 use crate::lane::{Lane, Machine, Part};
 use crate::record::{Recorder, Rhythm, Sample, summarize};
 use crate::results::{ReplayResult, RunResult, ScatterPoint, StackResult, TraceResult};
@@ -41,12 +43,18 @@ pub(super) struct TraceActor<'a> {
     span: SimSpan,
     recorder: Recorder,
     sample: Sample,
+    /// The zones of a drive that is written as it is, as the trace leaves them.
+    zones: Option<ZoneTable>,
+    /// Counts of the host's log when the replay began.
+    log_before: ZoneLogCounts,
 }
 
 impl<'a> TraceActor<'a> {
-    pub(super) fn new(job: &'a ReplayJob, drive: CheckedDevice<Storage>) -> Self {
+    pub(super) fn new(job: &'a ReplayJob, drive: CheckedDevice<Below>) -> Self {
         let start = drive.device().idle_from();
         let capacity = drive.blocks() * BLOCK_SIZE;
+        let zones = drive.device().info().capabilities.zones.map(ZoneTable::new);
+        let log_before = drive.device().log_counts();
         let machine = Machine::over(drive, job.host, start, Events::default());
         let mut recorder = Recorder::new(1, Rhythm::Even(job.interval));
         recorder.begin(None, &machine);
@@ -64,6 +72,8 @@ impl<'a> TraceActor<'a> {
             span: SimSpan::ZERO,
             recorder,
             sample: Sample::new(job.drive.seed),
+            zones,
+            log_before,
         }
     }
 
@@ -169,6 +179,7 @@ impl<'a> TraceActor<'a> {
             }
             Op::Write => {
                 self.count(at, request, range, CommandKind::Write);
+                self.check_zones(range.blocks_touched())?;
                 self.read_rests(at, &mut pending, range)?;
                 pending.write = Some((range.blocks_touched(), request.fua));
             }
@@ -179,6 +190,25 @@ impl<'a> TraceActor<'a> {
             }
         }
         self.go_on(at, pending)
+    }
+
+    /// A write to a zone must keep its rules, unless a log in the host sees to that.
+    fn check_zones(&mut self, range: BlockRange) -> Result<(), ReplayError> {
+        let Some(table) = &mut self.zones else { return Ok(()) };
+        let written = match table.zones().index(range.start) {
+            Some(zone) => table.write(zone, range),
+            None if range.end() > table.zones().first => {
+                let (at, pointer) = (range.start, table.zones().first);
+                Err(ZoneError::InvalidWrite { zone: 0, at, pointer })
+            }
+            None => Ok(()),
+        };
+        written.map_err(|source| ReplayError::Zones {
+            trace: self.job.trace.display().to_string(),
+            number: self.number,
+            at: range.start.0 * BLOCK_SIZE,
+            source,
+        })
     }
 
     /// A write that covers its first or last block only in part needs the rest of it.
@@ -325,6 +355,7 @@ impl<'a> TraceActor<'a> {
                 ..StackResult::default()
             },
             replay: Some(pacing(job.pacing)),
+            zone_log: drive.log_result(self.log_before),
             scatter: self.sample.finish(),
             ..summarize(&self.recorder, drive, elapsed, &[job.trace_name()])
         };

@@ -14,6 +14,7 @@ mod requests;
 mod series;
 mod totals;
 mod workload;
+mod zone_log;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +39,8 @@ pub use workload::{
     FragmentationResult, JobResult, PreconditionResult, ReplayResult, RestartResult, StackResult,
     TraceResult,
 };
+
+pub use zone_log::ZoneLogResult;
 
 /// The name of the schema in the field `schema`.
 pub const SCHEMA: &str = "dovetail-results";
@@ -109,6 +112,9 @@ pub struct RunResult {
     pub totals: Totals,
     /// Blocks of 4 KiB that the file system wrote, by cause.
     pub written: Counts,
+    /// The host's log over the drive's zones; null without one.
+    #[serde(default)]
+    pub zone_log: Option<ZoneLogResult>,
     /// Events in the file system, by kind.
     pub events: Counts,
     /// Commands that reached the drive.

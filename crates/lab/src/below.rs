@@ -1,0 +1,83 @@
+//! What is below the host of a run: a drive, or a log of the host's over the zones of one.
+
+use std::ops::Deref;
+
+use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo};
+use dovetail_ftl::Storage;
+use dovetail_host::{NoZoneLog, ZoneLog, ZoneLogCounts};
+use dovetail_time::SimTime;
+
+use crate::results::ZoneLogResult;
+
+/// A drive, as commands reach it; what it says of itself is what the drive says.
+#[derive(Debug)]
+pub(crate) enum Below {
+    /// The drive itself.
+    Drive(Box<Storage>),
+    /// Through a log of the host's, which keeps so many percent for itself.
+    Log(Box<ZoneLog<Storage>>, f64),
+}
+
+impl Below {
+    /// A drive, through a log in the host if a share of spare blocks is given for one.
+    pub(crate) fn new(drive: Storage, log: Option<f64>) -> Result<Self, NoZoneLog> {
+        Ok(match log {
+            Some(spare) => Self::Log(Box::new(ZoneLog::new(drive, spare)?), spare),
+            None => Self::Drive(Box::new(drive)),
+        })
+    }
+
+    /// Counts of the log; zeros without one.
+    pub(crate) fn log_counts(&self) -> ZoneLogCounts {
+        match self {
+            Self::Drive(_) => ZoneLogCounts::default(),
+            Self::Log(log, _) => log.counts(),
+        }
+    }
+
+    /// Results of the log since it had these counts; `None` without one.
+    pub(crate) fn log_result(&self, before: ZoneLogCounts) -> Option<ZoneLogResult> {
+        let Self::Log(log, spare_percent) = self else { return None };
+        let counts = log.counts();
+        let (written, moved) = (
+            counts.written_blocks - before.written_blocks,
+            counts.moved_blocks - before.moved_blocks,
+        );
+        Some(ZoneLogResult {
+            spare_percent: *spare_percent,
+            written_blocks: written,
+            moved_blocks: moved,
+            waf: (written > 0).then(|| (written + moved) as f64 / written as f64),
+            resets: counts.resets - before.resets,
+            stalls: counts.stalls - before.stalls,
+            map_bytes: log.map_bytes(),
+        })
+    }
+}
+
+impl Deref for Below {
+    type Target = Storage;
+
+    fn deref(&self) -> &Storage {
+        match self {
+            Self::Drive(drive) => drive,
+            Self::Log(log, _) => log.below(),
+        }
+    }
+}
+
+impl BlockDevice for Below {
+    fn info(&self) -> DeviceInfo {
+        match self {
+            Self::Drive(drive) => drive.info(),
+            Self::Log(log, _) => log.info(),
+        }
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match self {
+            Self::Drive(drive) => drive.submit(at, command),
+            Self::Log(log, _) => log.submit(at, command),
+        }
+    }
+}
