@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use dovetail_block::BlockDevice;
+use dovetail_block::{BlockDevice, ZoneState, ZoneTable};
 use dovetail_ftl::{
-    DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, builtin_profiles,
+    DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, SwitchedOn, builtin_profiles,
 };
 use dovetail_time::{Ratio, format_bytes, format_count};
 
@@ -166,12 +166,17 @@ fn status(file: &Path) -> Result<(), Failure> {
     let mut row = |what: &str, value: String| {
         table.add_row([format!("  {what}"), value]);
     };
-    let erases: Vec<u32> = drive.erase_counts().collect();
+    let erases = drive.erase_counts();
     let (least, most) = (erases.iter().min().copied(), erases.iter().max().copied());
     row("serial number", drive.config().serial.to_string());
-    row("pages mapped", format_count(report.mapped_pages));
+    if let SwitchedOn::PageMapped(report) = report {
+        row("pages mapped", format_count(report.mapped_pages));
+    }
     row("memory of the map", format_bytes(drive.mapping_memory_bytes()));
-    row("lines free", format!("{} of {}", drive.lines().free(), drive.lines().count()));
+    match drive.zoned() {
+        Some(zoned) => zones(zoned.zones(), &mut row),
+        None => row("lines free", format!("{} of {}", drive.free_lines(), drive.lines())),
+    }
     row("erases of a block", format!("{} to {}", least.unwrap_or(0), most.unwrap_or(0)));
     row("bad blocks", drive.bad_blocks().to_string());
     if let Some(thin) = info.capabilities.thin {
@@ -185,6 +190,23 @@ fn status(file: &Path) -> Result<(), Failure> {
         );
     }
     print(&format!("{}: {}\n{table}\n", file.display(), drive.config().name))
+}
+
+/// Zones by state, and what is written in them.
+fn zones(table: &ZoneTable, row: &mut impl FnMut(&str, String)) {
+    let zones = table.zones();
+    let count = format_count(zones.count.into());
+    let sizes = [zones.blocks, zones.capacity].map(|blocks| format_bytes(blocks * 4096));
+    row("zones", format!("{count} of {}, of which {} can be written", sizes[0], sizes[1]));
+    row("conventional", format_bytes(zones.first.0 * 4096));
+    for state in ZoneState::ALL {
+        let written: Vec<u64> = table.in_state(state).map(|zone| table.written(zone)).collect();
+        if !written.is_empty() {
+            let bytes = format_bytes(written.iter().sum::<u64>() * 4096);
+            let count = format_count(written.len() as u64);
+            row(&format!("zones {}", state.name()), format!("{count} with {bytes}"));
+        }
+    }
 }
 
 fn derived(config: &DriveConfig) -> Table {

@@ -83,3 +83,26 @@ fn a_trace_on_a_zoned_drive_is_refused_or_translated() {
     assert_eq!(code, Some(2));
     assert!(error.contains("none of these has any"), "{error}");
 }
+
+#[test]
+fn a_zoned_drive_in_a_file_is_formatted_filled_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("file"), vec![7; 3_000_000]).unwrap();
+    let made = done(at, "drive make drive --profile femu-32g-zoned --scale 1/32");
+    assert!(made.contains("zones empty") && made.contains("conventional"), "{made}");
+    done(at, "mkfs f2fs -m drive");
+    done(at, "cp file drive:/copy");
+    assert_eq!(done(at, "cat drive /copy").len(), 3_000_000);
+    assert!(done(at, "fsck drive").contains("free segments"));
+    let shown = done(at, "drive status drive");
+    assert!(shown.contains("zones closed") && shown.contains("zones empty"), "{shown}");
+}
+
+#[test]
+fn a_crash_exploration_of_zones_says_where_they_are_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, _, error) = run(folder.path(), "crash ace-1 --stack f2fs-zoned");
+    assert_eq!(code, Some(1));
+    assert!(error.contains("has a drive with zones") && error.contains("zoned_crash"), "{error}");
+}

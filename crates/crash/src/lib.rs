@@ -50,6 +50,12 @@ pub enum CrashError {
         /// The reason.
         reason: String,
     },
+    /// A drive with zones.
+    #[error(
+        "stack {0} has a drive with zones, whose power is not cut here: F2FS on one needs more room than these small \
+         drives have. `cargo test -p dovetail-lab --test all zoned_crash::` cuts the power under it"
+    )]
+    Zones(String),
     /// A drive of that size is no smaller than the stack's own.
     #[error("a drive of {} is larger than the stack's own ({}); give less", format_bytes(*wanted), format_bytes(*most))]
     DriveSize {

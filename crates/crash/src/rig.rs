@@ -47,6 +47,9 @@ impl Rig {
     /// rest is filled.
     pub(crate) fn new(stack: &Stack, blocks: u64, seed: u64) -> Result<Self, CrashError> {
         let full = stack.drive_config(Ratio::ONE, seed)?;
+        if full.zones.is_some() {
+            return Err(CrashError::Zones(stack.name.clone()));
+        }
         let scale = Ratio::new(blocks as f64 / full.user_blocks as f64).map_err(|_| {
             CrashError::DriveSize { wanted: blocks * 4096, most: full.user_blocks * 4096 }
         })?;

@@ -35,7 +35,7 @@ mod zoned;
 pub use config::{BufferOrder, ConfigError, DriveConfig, MOST_STREAMS, MapCacheConfig, StreamsBy};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
-pub use emulated::{EmulatedDrive, EmulatedError};
+pub use emulated::{EmulatedDrive, EmulatedError, SwitchedOn};
 pub use log_block::{LogBlockConfig, LogScheme};
 pub use medium::lines;
 

@@ -74,6 +74,11 @@ impl Storage {
         if let Self::PageMapped(drive) = self { Some(drive) } else { None }
     }
 
+    /// The drive with zones; `None` for one that maps pages.
+    pub fn zoned(&self) -> Option<&ZonedDrive> {
+        if let Self::Zoned(drive) = self { Some(drive) } else { None }
+    }
+
     /// Returns what the drive is made of.
     pub fn config(&self) -> &DriveConfig {
         of_either!(self, drive => drive.config())

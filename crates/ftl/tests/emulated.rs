@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, SectorRange,
+    ZoneAction, ZoneState, ZoneTable, Zones,
 };
-use dovetail_ftl::{EmulatedDrive, EmulatedError, Overrides, Profile};
+use dovetail_ftl::{EmulatedDrive, EmulatedError, Overrides, Profile, Storage, SwitchedOn};
 use dovetail_time::{Rng, SimTime};
 use tempfile::TempDir;
 
@@ -79,7 +80,7 @@ fn what_was_flushed_is_there_after_each_switch_on() {
         let (mut number, mut erases) = (0, 0);
         for _ in 0..2 {
             let mut drive = open(&path);
-            drive.drive().check().unwrap();
+            drive.drive().page_mapped().unwrap().check().unwrap();
             for _ in 0..blocks {
                 let lba = rng.below(blocks);
                 number += 1;
@@ -93,13 +94,13 @@ fn what_was_flushed_is_there_after_each_switch_on() {
                 }
             }
             flush(&mut drive);
-            erases = drive.drive().erase_counts().sum();
+            erases = drive.drive().erase_counts().iter().sum();
             drop(drive);
             let mut again = EmulatedDrive::open(&path, false).unwrap().0;
             for (lba, content) in expected.iter().enumerate() {
                 assert_eq!(read(&mut again, lba as u64), *content, "{profile} block {lba}");
             }
-            assert_eq!(again.drive().erase_counts().sum::<u32>(), erases);
+            assert_eq!(again.drive().erase_counts().iter().sum::<u32>(), erases);
             assert_eq!(write(&mut again, 0, bytes(0)), Err(DeviceError::NotWritable));
         }
         assert!(erases > 100, "{profile} was erased {erases} times");
@@ -128,6 +129,7 @@ fn a_page_whose_bytes_did_not_arrive_is_torn_and_the_older_one_counts() {
         .write_all_at(&[0; 8], at as u64)
         .unwrap();
     let (mut again, report) = EmulatedDrive::open(&path, true).unwrap();
+    let SwitchedOn::PageMapped(report) = report else { panic!("it has no zones") };
     assert_eq!(report.torn_pages, 1);
     assert_eq!(read(&mut again, 7), bytes(1));
 }
@@ -157,4 +159,83 @@ fn what_is_no_drive_file_is_refused_in_a_sentence() {
     let overrides = Overrides::default();
     let refused = EmulatedDrive::create(&other, &Profile::load("femu-32g").unwrap(), &overrides);
     assert!(refused.unwrap_err().to_string().contains("femu-32g-log"));
+}
+
+/// The zones of the drive in a file.
+fn table(drive: &EmulatedDrive) -> &ZoneTable {
+    drive.drive().zoned().unwrap().zones()
+}
+
+fn act(drive: &mut EmulatedDrive, zones: &Zones, zone: u32, action: ZoneAction) {
+    let start = Some(zones.start(zone));
+    drive.submit(SimTime::ZERO, Command::Zone { start, action }).unwrap();
+}
+
+/// Zones are written, finished and reset at random, conventional blocks overwritten; each time it is
+/// switched on, states, write pointers and contents are those of the last flush, or what was written
+/// since as far as it is there.
+#[test]
+fn a_zoned_drive_is_kept_with_its_zones() {
+    for (seed, profile, scale) in [(1, "femu-32g-zoned", "1/256"), (2, "zn540-1t", "1/2048")] {
+        let (_folder, path) = drive_file(profile, scale);
+        let mut rng = Rng::new(seed);
+        let mut drive = open(&path);
+        let zones = *table(&drive).zones();
+        assert!(zones.count > 8 && matches!(drive.drive(), Storage::Zoned(_)));
+        let used = 6.min(zones.count);
+        // by zone: the numbers of its blocks' contents, and how many of them were flushed
+        let mut model = vec![(Vec::new(), 0, false); used as usize];
+        for number in 0..6_000 {
+            let zone = rng.below(u64::from(used)) as u32;
+            let (blocks, flushed, is_full) = &mut model[zone as usize];
+            match rng.below(400) {
+                0 => {
+                    act(&mut drive, &zones, zone, ZoneAction::Reset);
+                    (*blocks, *flushed, *is_full) = (Vec::new(), 0, false);
+                }
+                1 if !*is_full && !blocks.is_empty() => {
+                    act(&mut drive, &zones, zone, ZoneAction::Finish);
+                    (*flushed, *is_full) = (blocks.len(), true);
+                }
+                2..12 => {
+                    flush(&mut drive);
+                    model.iter_mut().for_each(|zone| zone.1 = zone.0.len());
+                }
+                12 => {
+                    drop(drive);
+                    drive = open(&path);
+                    for (zone, (blocks, flushed, is_full)) in (0..).zip(&mut model) {
+                        let written = table(&drive).written(zone) as usize;
+                        let kept = *flushed..=blocks.len();
+                        assert!(kept.contains(&written), "zone {zone}: {written} of {kept:?}");
+                        let state = table(&drive).state(zone);
+                        assert_eq!(state == ZoneState::Full, *is_full, "zone {zone}: {state:?}");
+                        assert!(!state.is_open());
+                        blocks.truncate(written);
+                        *flushed = written;
+                        for (offset, number) in (0..).zip(blocks.iter()) {
+                            let found = read(&mut drive, zones.start(zone).0 + offset);
+                            assert_eq!(found, bytes(*number), "zone {zone}, block {offset}");
+                        }
+                    }
+                }
+                _ if !*is_full => {
+                    let at = zones.start(zone).0 + blocks.len() as u64;
+                    write(&mut drive, at, bytes(number)).unwrap();
+                    blocks.push(number);
+                    *is_full = blocks.len() as u64 == zones.capacity;
+                    if *is_full {
+                        flush(&mut drive);
+                        model.iter_mut().for_each(|zone| zone.1 = zone.0.len());
+                    }
+                }
+                _ => {}
+            }
+        }
+        drop(drive);
+        let mut drive = EmulatedDrive::open(&path, false).unwrap().0;
+        let reset = Command::Zone { start: None, action: ZoneAction::Reset };
+        let refused = drive.submit(SimTime::ZERO, reset).unwrap_err();
+        assert!(matches!(refused, DeviceError::NotWritable), "{refused}");
+    }
 }

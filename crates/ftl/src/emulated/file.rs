@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Pattern};
@@ -27,33 +28,50 @@ pub(super) fn failed(failure: &Failure) -> Option<String> {
     failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ToString::to_string)
 }
 
+/// A file that the flash of a drive is in, all parts of it.
+#[derive(Clone, Debug)]
+pub(super) struct SharedFile {
+    pub(super) file: Arc<File>,
+    /// Something was written since all was made durable.
+    unsynced: Arc<AtomicBool>,
+    pub(super) failure: Failure,
+}
+
+impl SharedFile {
+    pub(super) fn new(file: File) -> Self {
+        let unsynced = Arc::new(AtomicBool::new(true));
+        Self { file: Arc::new(file), unsynced, failure: Failure::default() }
+    }
+}
+
 /// Writes every change of the flash to its place in the file.
 #[derive(Debug)]
 pub(super) struct FlashFile {
-    file: Arc<File>,
+    shared: SharedFile,
     layout: Layout,
     geometry: Geometry,
     /// Erases of each block: what the records of its pages must name to count.
     erases: Vec<u32>,
-    /// Something was written since all was made durable.
-    unsynced: bool,
-    failure: Failure,
 }
 
 impl FlashFile {
     pub(super) fn new(
-        file: Arc<File>,
+        shared: SharedFile,
+        layout: Layout,
         geometry: Geometry,
         erases: Vec<u32>,
-        failure: Failure,
     ) -> Self {
-        Self { file, layout: Layout::new(&geometry), geometry, erases, unsynced: true, failure }
+        Self { shared, layout, geometry, erases }
+    }
+
+    fn is_unsynced(&self) {
+        self.shared.unsynced.store(true, Ordering::Relaxed);
     }
 
     /// After the first failure the file stays as it is: what it holds is what was once on the
     /// flash.
     fn attempt(&self, write: impl FnOnce() -> io::Result<()>) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.is_none() {
             *failure = write().err();
         }
@@ -65,27 +83,29 @@ impl FlashFile {
         content: Option<(Oob, [StoredContent; MAX_SUBPAGES])>,
     ) -> io::Result<()> {
         let erases = self.erases[self.geometry.locate(ppn).0.0 as usize];
-        self.file
+        self.shared
+            .file
             .write_all_at(&PageRecord { erases, content }.encode(), self.layout.page_record(ppn))
     }
 
     fn write_block(&mut self, block: BlockId, record: BlockRecord) {
         self.barrier();
-        self.unsynced = true;
-        self.attempt(|| self.file.write_all_at(&record.encode(), Layout::block_record(block.0)));
+        self.is_unsynced();
+        let at = self.layout.block_record(block.0);
+        self.attempt(|| self.shared.file.write_all_at(&record.encode(), at));
     }
 }
 
 impl BackingStore for FlashFile {
     fn programmed(&mut self, ppn: Ppn, oob: Oob, contents: &[Option<Content>]) {
-        self.unsynced = true;
+        self.is_unsynced();
         self.attempt(|| {
             let mut stored = [StoredContent::Empty; MAX_SUBPAGES];
             for (index, (stored, content)) in stored.iter_mut().zip(contents).enumerate() {
                 *stored = StoredContent::of(content.as_ref());
                 if let Some(Content::Bytes(bytes)) = content {
                     let at = self.layout.page_data(ppn) + index as u64 * BLOCK_SIZE;
-                    self.file.write_all_at(&**bytes, at)?;
+                    self.shared.file.write_all_at(&**bytes, at)?;
                 }
             }
             self.write_page(ppn, Some((oob, stored)))
@@ -93,13 +113,13 @@ impl BackingStore for FlashFile {
     }
 
     fn barrier(&mut self) {
-        if std::mem::take(&mut self.unsynced) {
-            self.attempt(|| self.file.sync_data());
+        if self.shared.unsynced.swap(false, Ordering::Relaxed) {
+            self.attempt(|| self.shared.file.sync_data());
         }
     }
 
     fn spoiled(&mut self, ppn: Ppn) {
-        self.unsynced = true;
+        self.is_unsynced();
         self.attempt(|| self.write_page(ppn, None));
     }
 
@@ -119,8 +139,11 @@ impl BackingStore for FlashFile {
 }
 
 /// Reads the whole flash. A page of which only a part reached the file counts as torn.
-pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<StoredBlock>> {
-    let layout = Layout::new(geometry);
+pub(super) fn read_flash(
+    file: &File,
+    layout: Layout,
+    geometry: &Geometry,
+) -> io::Result<Vec<StoredBlock>> {
     let (units, mut blocks) = (geometry.units(), Vec::new());
     // the blocks of a row take turns page by page: their records lie together
     let mut records = vec![0; (units * geometry.pages_per_block) as usize * PAGE_RECORD as usize];
@@ -132,7 +155,7 @@ pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<Sto
                 .skip(unit as usize)
                 .step_by(units as usize);
             let own: Vec<Option<PageRecord>> = own.map(PageRecord::decode).collect();
-            blocks.push(read_block(file, geometry, BlockId(first + unit), &own)?);
+            blocks.push(read_block(file, layout, geometry, BlockId(first + unit), &own)?);
         }
     }
     Ok(blocks)
@@ -142,12 +165,13 @@ pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<Sto
 /// programmed since tell of it.
 fn read_block(
     file: &File,
+    layout: Layout,
     geometry: &Geometry,
     block: BlockId,
     records: &[Option<PageRecord>],
 ) -> io::Result<StoredBlock> {
     let mut bytes = [0; BLOCK_RECORD as usize];
-    file.read_exact_at(&mut bytes, Layout::block_record(block.0))?;
+    file.read_exact_at(&mut bytes, layout.block_record(block.0))?;
     let damaged = || io::Error::other(format!("the record of erase block {} is damaged", block.0));
     let BlockRecord { erases, bad, mode, last_seq } =
         BlockRecord::decode(&bytes).ok_or_else(damaged)?;
@@ -156,7 +180,7 @@ fn read_block(
     let used = records.iter().rposition(|record| own(record).is_some()).map_or(0, |last| last + 1);
     let mut pages = Vec::new();
     for (page, record) in records[..used].iter().enumerate() {
-        let at = Layout::new(geometry).page_data(geometry.ppn(block, page as u32));
+        let at = layout.page_data(geometry.ppn(block, page as u32));
         let content = own(record).and_then(|record| record.content);
         pages.push(
             content.map(|content| read_page(file, geometry, at, content)).transpose()?.flatten(),

@@ -7,6 +7,9 @@
 //! | after that | a record of 128 bytes for each page |
 //! | the next multiple of 4 KiB | the bytes of each page |
 //!
+//! In a drive with zones this is the page-mapped part, and the same records and bytes of the zones'
+//! flash come behind it.
+//!
 //! A page counts only if its record names the erase count of its block: erasing a block is writing
 //! one record.
 
@@ -26,6 +29,7 @@ pub(super) const PAGE_RECORD: u64 = 128;
 /// Offsets in a file for flash of this geometry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
+    blocks_at: u64,
     pages_at: u64,
     data_at: u64,
     page_bytes: u64,
@@ -34,15 +38,20 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(geometry: &Geometry) -> Self {
-        let pages = u64::from(geometry.pages());
-        let page_bytes = u64::from(geometry.page_bytes);
-        let pages_at = HEADER_BYTES + u64::from(geometry.blocks()) * BLOCK_RECORD;
-        let data_at = (pages_at + pages * PAGE_RECORD).next_multiple_of(4096);
-        Self { pages_at, data_at, page_bytes, end: data_at + pages * page_bytes }
+        Self::behind(HEADER_BYTES, geometry)
     }
 
-    pub(super) const fn block_record(block: u32) -> u64 {
-        HEADER_BYTES + block as u64 * BLOCK_RECORD
+    /// The same for flash whose records begin at an offset.
+    pub(super) fn behind(blocks_at: u64, geometry: &Geometry) -> Self {
+        let pages = u64::from(geometry.pages());
+        let page_bytes = u64::from(geometry.page_bytes);
+        let pages_at = blocks_at + u64::from(geometry.blocks()) * BLOCK_RECORD;
+        let data_at = (pages_at + pages * PAGE_RECORD).next_multiple_of(4096);
+        Self { blocks_at, pages_at, data_at, page_bytes, end: data_at + pages * page_bytes }
+    }
+
+    pub(super) const fn block_record(self, block: u32) -> u64 {
+        self.blocks_at + block as u64 * BLOCK_RECORD
     }
 
     pub(super) const fn page_record(self, ppn: Ppn) -> u64 {

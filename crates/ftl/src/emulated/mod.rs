@@ -9,25 +9,28 @@
 mod description;
 mod file;
 mod layout;
+mod parts;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use dovetail_block::{
     BlockDevice, Command, Completion, DeviceError, DeviceInfo, RemapWhen, performs_at_once,
 };
-use dovetail_nand::Nand;
 use dovetail_time::SimTime;
 
-use crate::config::{ConfigError, DriveConfig};
-use crate::drive::{Drive, RecoveryReport, UnrecoveredDrive};
+use crate::config::ConfigError;
 use crate::profile::{Overrides, Profile};
+use crate::storage::Storage;
 use description::Description;
-use file::{Failure, FlashFile, failed, read_flash};
-use layout::{HEADER_BYTES, Layout, MAGIC, PREAMBLE, VERSION, u32_at};
+use file::{SharedFile, failed};
+use layout::{HEADER_BYTES, MAGIC, PREAMBLE, VERSION, u32_at};
+use parts::Parts;
+
+pub use parts::SwitchedOn;
 
 /// An error of making or using a drive file.
 #[derive(Debug, thiserror::Error)]
@@ -64,9 +67,8 @@ pub enum EmulatedError {
 /// A drive in a file.
 #[derive(Debug)]
 pub struct EmulatedDrive {
-    drive: Drive,
-    file: Arc<File>,
-    failure: Failure,
+    drive: Storage,
+    shared: SharedFile,
     writable: bool,
 }
 
@@ -84,15 +86,15 @@ impl EmulatedDrive {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let description = Description::new(&name, profile, overrides);
         let config = description.config()?;
-        let geometry = config.nand.geometry;
-        Drive::new(config)?;
+        Storage::new(config.clone())?;
+        let parts = Parts::of(&config)?;
         let text = toml::to_string(&description)
             .map_err(|error| EmulatedError::Description(error.to_string()))?;
         if PREAMBLE + text.len() > HEADER_BYTES as usize {
             return Err(EmulatedError::Description("the profile is longer than 60 KiB".into()));
         }
         let file = File::create(path)?;
-        file.set_len(Layout::new(&geometry).end())?;
+        file.set_len(parts.end())?;
         file.write_all_at(&header(&text), 0)?;
         Ok(file.sync_all()?)
     }
@@ -112,26 +114,20 @@ impl EmulatedDrive {
     ///
     /// # Errors
     /// See [`EmulatedError`].
-    pub fn open(path: &Path, writable: bool) -> Result<(Self, RecoveryReport), EmulatedError> {
+    pub fn open(path: &Path, writable: bool) -> Result<(Self, SwitchedOn), EmulatedError> {
         let file = OpenOptions::new().read(true).write(writable).open(path)?;
-        let config = read_header(&file)?.config()?;
-        let geometry = config.nand.geometry;
-        if (&file).seek(io::SeekFrom::End(0))? < Layout::new(&geometry).end() {
+        let config = read_header(&file)?.config()?.checked()?;
+        let parts = Parts::of(&config)?;
+        if (&file).seek(io::SeekFrom::End(0))? < parts.end() {
             return Err(EmulatedError::Flash("the file is shorter than its flash".into()));
         }
-        let kept = read_flash(&file, &geometry)?;
-        let erases = kept.iter().map(|block| block.erases).collect();
-        let (mut drive, report) = switch_on(config.checked()?, kept)?;
-        let (file, failure) = (Arc::new(file), Failure::default());
-        if writable {
-            let backing = FlashFile::new(Arc::clone(&file), geometry, erases, Arc::clone(&failure));
-            drive.back_with(Box::new(backing));
-        }
-        Ok((Self { drive, file, failure, writable }, report))
+        let shared = SharedFile::new(file);
+        let (drive, found) = parts.switch_on(config, &shared, writable)?;
+        Ok((Self { drive, shared, writable }, found))
     }
 
     /// The drive itself: what it has done since it was switched on.
-    pub fn drive(&self) -> &Drive {
+    pub fn drive(&self) -> &Storage {
         &self.drive
     }
 
@@ -146,15 +142,15 @@ impl EmulatedDrive {
 
     fn check_file(&self) -> Result<(), DeviceError> {
         let message = |why| DeviceError::Host(format!("the drive file cannot be written: {why}"));
-        failed(&self.failure).map_or(Ok(()), |why| Err(message(why)))
+        failed(&self.shared.failure).map_or(Ok(()), |why| Err(message(why)))
     }
 
     fn sync(&self) -> Result<(), DeviceError> {
         if self.writable
-            && let Err(error) = self.file.sync_data()
+            && let Err(error) = self.shared.file.sync_data()
         {
             // the system tells it once; what it could not write is gone
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
         self.check_file()
     }
@@ -162,23 +158,16 @@ impl EmulatedDrive {
     /// Tells whether what the command did must be durable when it completes.
     fn is_durable(&self, command: &Command<'_>) -> bool {
         match command {
-            Command::Flush | Command::Write { fua: true, .. } => true,
-            Command::Write { .. } => self.drive.config().buffer_pages == 0,
+            Command::Flush
+            | Command::Write { fua: true, .. }
+            | Command::Append { fua: true, .. }
+            | Command::Zone { .. } => true,
+            Command::Write { .. } | Command::Append { .. } => self.drive.config().buffer_pages == 0,
             Command::Remap { when, .. } => !matches!(when, RemapWhen::Held(_)),
             Command::Devirtualize(asked) => asked.is_durable_change(),
             _ => false,
         }
     }
-}
-
-fn switch_on(
-    config: DriveConfig,
-    kept: Vec<dovetail_nand::StoredBlock>,
-) -> Result<(Drive, RecoveryReport), EmulatedError> {
-    let nand = Nand::restored(config.nand.clone(), kept);
-    let nand = nand.map_err(|error| EmulatedError::Flash(error.to_string()))?;
-    let recovered = UnrecoveredDrive::from_flash(config, nand).recover();
-    recovered.map_err(|failed| EmulatedError::Flash(failed.1.to_string()))
 }
 
 fn header(text: &str) -> Vec<u8> {

@@ -27,6 +27,8 @@ impl ZonedDrive {
         start: u64,
         contents: &[Content],
     ) -> Result<SimTime, DeviceError> {
+        // it may tell of pages of the zones
+        self.nand.barrier();
         let before = self.inner.counters();
         let range = BlockRange::new(Lba(self.layout.zones.first.0 + start), contents.len() as u64);
         let data = Data::Blocks(contents);

@@ -25,7 +25,7 @@ use dovetail_block::{
     Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo,
     Hints, Query, ZoneEvent, ZoneTable, performs_at_once,
 };
-use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Nand, Seq, Token};
+use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Nand, NandConfig, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
 use crate::config::{ConfigError, DriveConfig};
@@ -357,6 +357,20 @@ performs_at_once!(ZonedDrive);
 pub(crate) fn capacity(config: &DriveConfig) -> Result<u64, ConfigError> {
     let zones = ZoneLayout::new(config)?.zones;
     Ok(zones.first.0 + u64::from(zones.count) * zones.capacity)
+}
+
+/// The flash of a drive's page-mapped part and that of its zones; `None` for a drive without zones.
+///
+/// # Errors
+/// A configuration with which no drive can work.
+pub(crate) fn flash_of(
+    config: &DriveConfig,
+) -> Result<Option<(NandConfig, NandConfig)>, ConfigError> {
+    if config.zones.is_none() {
+        return Ok(None);
+    }
+    let layout = ZoneLayout::new(config)?;
+    Ok(Some((layout.inner.nand, layout.nand)))
 }
 
 /// The page of a zone that block `offset` lies in, its place there, and how many of so many blocks

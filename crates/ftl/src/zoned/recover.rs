@@ -3,14 +3,14 @@
 use dovetail_block::{
     BlockRange, Command, Content, DeviceError, Hints, Lba, ZoneState, ZoneTable, ZoneWindow,
 };
-use dovetail_nand::Nand;
+use dovetail_nand::{BackingStore, Nand};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::config::ZoneLayout;
 use super::records::{Record, Recorded, decode, records_per_block};
 use super::stash::Header;
 use super::{Active, Held, OwnWrites, ZonedDrive};
-use crate::config::DriveConfig;
+use crate::config::{ConfigError, DriveConfig};
 use crate::drive::{Drive, UnrecoveredDrive};
 use crate::stats::Counters;
 
@@ -138,13 +138,40 @@ impl Found {
 }
 
 impl UnrecoveredZonedDrive {
+    /// The drive around flash that was kept: that of the page-mapped part, and that of the zones.
+    ///
+    /// # Errors
+    /// A configuration with which no drive can work.
+    pub(crate) fn from_flash(
+        config: DriveConfig,
+        inner: Nand,
+        nand: Nand,
+    ) -> Result<Self, ConfigError> {
+        let layout = ZoneLayout::new(&config)?;
+        let inner = UnrecoveredDrive::from_flash(layout.inner.clone(), inner);
+        Ok(Self { config, layout, nand, inner, kept: Vec::new() })
+    }
+
     /// Switches the power on and finds the zones.
     ///
     /// # Errors
     /// The page-mapped part could not be read.
-    pub fn recover(mut self) -> Result<(ZonedDrive, ZonedRecovery), DeviceError> {
+    pub fn recover(self) -> Result<(ZonedDrive, ZonedRecovery), DeviceError> {
+        self.recover_with(None)
+    }
+
+    /// The same, and keeps the flash in stores from then on: that of the page-mapped part, and that of
+    /// the zones.
+    pub(crate) fn recover_with(
+        mut self,
+        backing: Option<[Box<dyn BackingStore>; 2]>,
+    ) -> Result<(ZonedDrive, ZonedRecovery), DeviceError> {
         self.nand.power_on();
         let (mut inner, _) = self.inner.recover().map_err(|failed| failed.1)?;
+        if let Some([of_inner, own]) = backing {
+            inner.back_with(of_inner);
+            self.nand.back_with(own);
+        }
         let own = self.layout.zones.first.0;
         let records = read_records(&mut inner, &self.layout, own)?;
         let mut report = ZonedRecovery::default();
