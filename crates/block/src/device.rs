@@ -147,6 +147,14 @@ pub enum Answer {
     Zones(Vec<Zone>),
     /// Statistics of reclaim units: of [`Query::Placement`](crate::Query::Placement).
     Placement(Box<PlacementReport>),
+    /// Zones in order, and the place to ask from next time: of
+    /// [`Query::ChangedZones`](crate::Query::ChangedZones).
+    ChangedZones {
+        /// As they are now.
+        zones: Vec<Zone>,
+        /// All changes so far lie before it.
+        until: u64,
+    },
 }
 
 impl Answer {

@@ -42,7 +42,7 @@ pub use overlay::OverlayDevice;
 pub use placement::{
     HandleStatus, Isolation, Lifetime, PlacementEvent, PlacementReport, ReclaimUnits,
 };
-pub use query::{Query, free_blocks, held_blocks, map_bytes, placement, zones};
+pub use query::{Query, changed_zones, free_blocks, held_blocks, map_bytes, placement, zones};
 pub use remap::{BatchId, HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 pub use scheduler::{EventId, LockId, Scheduler, SchedulingHint};
 pub use zone::{

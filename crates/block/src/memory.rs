@@ -220,7 +220,10 @@ impl MemoryDevice {
             Query::Held { range, most } => {
                 Some(Answer::Addresses(self.used_within(range).take(most).collect()))
             }
-            Query::MapBytes | Query::Zones { .. } | Query::Placement => None,
+            Query::MapBytes
+            | Query::Zones { .. }
+            | Query::ChangedZones { .. }
+            | Query::Placement => None,
         }
         .ok_or_else(|| query.unsupported())
     }

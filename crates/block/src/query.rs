@@ -32,6 +32,13 @@ pub enum Query {
     },
     /// Statistics of its reclaim units.
     Placement,
+    /// The zones that it changed by itself since: closed in favour of others, or failed. NVMe's list
+    /// of changed zones is cleared by reading; here who asks keeps the place
+    /// ([`changed_zones`]).
+    ChangedZones {
+        /// The place up to which they are known; 0 for all.
+        since: u64,
+    },
 }
 
 impl Query {
@@ -43,6 +50,7 @@ impl Query {
             Self::MapBytes => "map-bytes",
             Self::Zones { .. } => "report-zones",
             Self::Placement => "placement-statistics",
+            Self::ChangedZones { .. } => "changed-zones",
         })
     }
 }
@@ -105,6 +113,24 @@ pub fn placement(
     Ok(match ask(device, Query::Placement)? {
         Some(Answer::Placement(report)) => Some(*report),
         _ => None,
+    })
+}
+
+/// [`Query::ChangedZones`] of a device: the zones that it changed by itself since `seen`, each once,
+/// as they are now; `seen` moves on. Empty if it has none.
+///
+/// # Errors
+/// The device's, other than [`DeviceError::Unsupported`].
+pub fn changed_zones(
+    device: &mut (impl BlockDevice + ?Sized),
+    seen: &mut u64,
+) -> Result<Vec<Zone>, DeviceError> {
+    Ok(match ask(device, Query::ChangedZones { since: *seen })? {
+        Some(Answer::ChangedZones { zones, until }) => {
+            *seen = until;
+            zones
+        }
+        _ => Vec::new(),
     })
 }
 

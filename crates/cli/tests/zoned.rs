@@ -106,3 +106,49 @@ fn a_crash_exploration_of_zones_says_where_they_are_cut() {
     assert_eq!(code, Some(1));
     assert!(error.contains("has a drive with zones") && error.contains("zoned_crash"), "{error}");
 }
+
+/// What does not go with zones is told in a sentence that says what would.
+#[test]
+fn what_does_not_go_with_zones_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let profile = |name: &str, key: &str, value: &str| {
+        let text = format!(
+            "name = \"{name}\"\nabout = \"\"\nbase = \"femu-32g-zoned\"\n[zones]\n{key} = \"{value}\"\n[sources]\n\"zones.{key}\" = \"test\"\n"
+        );
+        std::fs::write(at.join(format!("{name}.toml")), text).unwrap();
+        done(at, &format!("drive make {name} --profile {name}.toml --scale 1/16"));
+    };
+    profile("odd", "size", "96MiB");
+    profile("bare", "conventional", "0");
+    done(at, "drive make drive --profile femu-32g-zoned --scale 1/32");
+    let stack = |name: &str, filesystem: &str| {
+        let text = format!(
+            "name = \"{name}\"\nabout = \"\"\nfilesystem = \"{filesystem}\"\ndrive = \"femu-32g-zoned\"\n"
+        );
+        std::fs::write(at.join(format!("{name}.toml")), text).unwrap();
+    };
+    stack("ext", "ext4");
+    stack("raw", "none");
+    let file = "[r]\nrw=randwrite\nbs=4k\nsize=4m\n";
+    std::fs::write(at.join("file.fio"), file).unwrap();
+    let raw = "[r]\nfilename=/dev/nvme0n1\ndirect=1\nrw=randwrite\nbs=4k\nnumber_ios=100\n";
+    std::fs::write(at.join("raw.fio"), raw).unwrap();
+    let few = "mkfs f2fs -m few --size 512M --zones fewz --zone-size 64M --conventional 2";
+    for (line, expected) in [
+        ("mkfs f2fs -m odd", "power of two from 2 MiB"),
+        ("mkfs f2fs -m odd", "use a drive with such zones"),
+        (few, "use a device with more or smaller zones"),
+        ("mkfs f2fs -m bare", "put an ordinary device of at least 28 MiB in front of it"),
+        ("mkfs f2fs drive", "make the volume with the feature blkzoned (-m)"),
+        ("mkfs ext4 drive", "use a drive without zones, or F2FS"),
+        ("mkfs ext3 bare", "use a drive without zones, or F2FS"),
+        ("bench file.fio --stack ext.toml --scale 1/32", "use a drive without zones, or F2FS"),
+        ("bench raw.fio --stack raw.toml --scale 1/32", "writes each zone once and in order"),
+    ] {
+        let (code, _, error) = run(at, line);
+        assert_ne!(code, Some(0), "{line}");
+        assert!(error.contains(expected), "{line}: {error}");
+        assert_eq!(error.lines().count(), 1, "{line}: {error}");
+    }
+}

@@ -126,6 +126,20 @@ fn a_reset_takes_longer_the_fuller_the_zone_is() {
 }
 
 #[test]
+fn the_drive_tells_of_zones_that_it_closed() {
+    let mut drive = ZonedDrive::new(small()).unwrap();
+    let (mut now, mut seen) = (us(0), 0);
+    for zone in 0..4 {
+        assert_eq!(dovetail_block::changed_zones(&mut drive, &mut seen), Ok(vec![]));
+        now = write(&mut drive, now, 64 + zone * 64, 1, false);
+    }
+    let closed = dovetail_block::changed_zones(&mut drive, &mut seen).unwrap();
+    let closed: Vec<_> = closed.iter().map(|zone| (zone.start, zone.state)).collect();
+    assert_eq!(closed, [(Lba(64), Some(ZoneState::Closed))], "three may be open");
+    assert_eq!(dovetail_block::changed_zones(&mut drive, &mut seen), Ok(vec![]));
+}
+
+#[test]
 fn a_flush_keeps_what_a_die_does_not_take_yet() {
     let mut config = small();
     let us_of = |us| [SimSpan::from_us(us); 4];

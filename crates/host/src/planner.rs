@@ -292,7 +292,10 @@ impl PlannedDevice {
             Query::Zones { from, most } => {
                 self.zones.as_ref().map(|table| Answer::Zones(table.report(from, most)))
             }
-            Query::Held { .. } | Query::MapBytes | Query::Placement => None,
+            Query::Held { .. }
+            | Query::MapBytes
+            | Query::ChangedZones { .. }
+            | Query::Placement => None,
         }
         .ok_or_else(|| query.unsupported())
     }

@@ -442,11 +442,7 @@ impl<D: BlockDevice> BlockDevice for ZoneLog<D> {
                 }
                 at
             }
-            Command::Append { .. } => return Err(DeviceError::Unsupported("append")),
-            Command::Zone { .. } => return Err(DeviceError::Unsupported("zone")),
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
-            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
-            Command::Query(_) => at,
+            refused => return Err(refused.unsupported()),
         };
         Ok(Completion::at(done))
     }

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo};
-use dovetail_ftl::Storage;
+use dovetail_ftl::{PowerCycle, Storage};
 use dovetail_host::{NoZoneLog, ZoneLog, ZoneLogCounts};
 use dovetail_time::SimTime;
 
@@ -25,6 +25,12 @@ impl Below {
             Some(spare) => Self::Log(Box::new(ZoneLog::new(drive, spare)?), spare),
             None => Self::Drive(Box::new(drive)),
         })
+    }
+
+    /// Cuts the power and switches it on again; `None` through a log in the host, whose map is lost.
+    pub(crate) fn power_cycle(self) -> Option<Result<(Self, PowerCycle), DeviceError>> {
+        let Self::Drive(drive) = self else { return None };
+        Some(drive.power_cycle().map(|(drive, cycle)| (Self::Drive(Box::new(drive)), cycle)))
     }
 
     /// Counts of the log; zeros without one.

@@ -77,4 +77,5 @@ fn a_job_that_overwrites_a_zone_is_told_so() {
     let stack = Stack::parse(text, "raw.toml").unwrap();
     let told = run(job, &[stack])[0].error.clone().unwrap();
     assert!(told.contains("write there, or reset the zone first"), "{told}");
+    assert!(told.contains("rw=write") && told.contains("f2fs-zoned"), "{told}");
 }

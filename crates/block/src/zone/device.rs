@@ -149,6 +149,9 @@ impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {
             Command::Query(Query::Zones { from, most }) => {
                 Ok(Completion::with(at, Answer::Zones(self.table.report(from, most))))
             }
+            Command::Query(Query::ChangedZones { since }) => {
+                Ok(Completion::with(at, self.table.changed(since)))
+            }
             Command::Read { range, into } => {
                 self.table.check_read(range)?;
                 self.read(at, range, into)

@@ -1,11 +1,11 @@
 //! The zones of a device as they are now: states, write pointers, limits.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::state::{Transition, ZoneEvent, ZoneState, transition};
 use super::{Zone, ZoneAction, ZoneError, Zones};
 use crate::addr::{BlockRange, Lba};
-use crate::device::DeviceError;
+use crate::device::{Answer, DeviceError};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -29,6 +29,9 @@ pub struct ZoneTable {
     windows: u32,
     /// Implicitly open zones in the order in which they were opened; may name others.
     implicit: VecDeque<u32>,
+    /// Changes that the device made by itself, and the last one's number of each zone.
+    changes: u64,
+    changed: BTreeMap<u32, u64>,
 }
 
 impl ZoneTable {
@@ -36,7 +39,17 @@ impl ZoneTable {
     pub fn new(zones: Zones) -> Self {
         let entries = vec![Entry::default(); zones.count as usize];
         let implicit = VecDeque::new();
-        Self { zones, entries, empty: zones.count, open: 0, active: 0, windows: 0, implicit }
+        Self {
+            zones,
+            entries,
+            empty: zones.count,
+            open: 0,
+            active: 0,
+            windows: 0,
+            implicit,
+            changes: 0,
+            changed: BTreeMap::new(),
+        }
     }
 
     /// Zones as they were found; open ones are closed, as after a power cut.
@@ -138,6 +151,14 @@ impl ZoneTable {
             None => zone.start.0 + zone.capacity > from.0,
         };
         (0..all).map(of).filter(ends_after).take(most).collect()
+    }
+
+    /// The zones that the device changed by itself since there were so many changes, in order: closed
+    /// in favour of others, or failed; and the changes by now.
+    pub fn changed(&self, since: u64) -> Answer {
+        let changed = self.changed.iter().filter(|(_, number)| **number > since);
+        let zones = changed.flat_map(|(zone, _)| self.report(self.zones.start(*zone), 1)).collect();
+        Answer::ChangedZones { zones, until: self.changes }
     }
 
     /// Checks a read: it may not touch an offline zone.
@@ -414,6 +435,10 @@ impl ZoneTable {
         match transition(entry.state, event, entry.written > 0 || entry.window) {
             Transition::To(state) => {
                 self.enter(zone, state);
+                if matches!(event, ZoneEvent::GiveWay | ZoneEvent::WornOut | ZoneEvent::Lost) {
+                    self.changes += 1;
+                    self.changed.insert(zone, self.changes);
+                }
                 true
             }
             Transition::Refused => false,
@@ -502,6 +527,31 @@ mod tests {
         table.perform(1, ZoneAction::Finish).unwrap();
         write(&mut table, 0, 1, 1).unwrap();
         assert_eq!((table.open(), table.active()), (2, 2));
+    }
+
+    /// What the host asks for is none of them; a zone that changes twice is told once.
+    #[test]
+    fn zones_that_the_device_changed_are_told_once() {
+        let mut table = table();
+        let told = |table: &ZoneTable, since: &mut u64| {
+            let Answer::ChangedZones { zones, until } = table.changed(*since) else { panic!() };
+            *since = until;
+            let of = |zone: Zone| (table.zones().index(zone.start).unwrap(), zone.state.unwrap());
+            zones.into_iter().map(of).collect::<Vec<_>>()
+        };
+        let mut seen = 0;
+        for zone in 0..3 {
+            write(&mut table, zone, 0, 1).unwrap();
+        }
+        table.perform(1, ZoneAction::Close).unwrap();
+        assert_eq!(told(&table, &mut seen), [(0, ZoneState::Closed)]);
+        assert_eq!(told(&table, &mut seen), []);
+        table.perform(1, ZoneAction::Open { window: false }).unwrap();
+        write(&mut table, 0, 1, 1).unwrap();
+        table.fail(2, ZoneEvent::WornOut);
+        table.fail(2, ZoneEvent::Lost);
+        assert_eq!(told(&table, &mut seen), [(2, ZoneState::Offline)]);
+        assert_eq!(told(&table, &mut 0), [(0, ZoneState::ImplicitlyOpen), (2, ZoneState::Offline)]);
     }
 
     #[test]

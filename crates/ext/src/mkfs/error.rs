@@ -5,6 +5,12 @@ use crate::format::{Compat, Incompat, RoCompat};
 /// Options that contradict each other, or that do not fit the device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MkfsError {
+    /// A device with zones.
+    #[error(
+        "the device is written in zones, and ext3 and ext4 write in place: use a drive without zones, or F2FS, which is made \
+         for them (mkfs f2fs -m, the stack f2fs-zoned)"
+    )]
+    Zones,
     /// A device without room for the tables.
     #[error(
         "{bytes} bytes are too few: {short}; use a larger device, or fewer inodes and a smaller journal"

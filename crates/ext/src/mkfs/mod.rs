@@ -42,6 +42,9 @@ pub struct MkfsReport {
 /// is written; [`Error::Io`].
 pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<MkfsReport, Error> {
     let info = device.info();
+    if info.capabilities.zones.is_some() {
+        return Err(MkfsError::Zones.into());
+    }
     let superblock = new_superblock(info.blocks.saturating_mul(BLOCK_SIZE), options)?;
     let places = Places::new(&superblock)?;
     let content = Content::new(superblock, places, options)?;

@@ -41,7 +41,7 @@ pub enum MkfsError {
     /// Zones of a size that no volume can be made for.
     #[error(
         "zones of {blocks} blocks cannot be sections: their size must be a power of two from 2 MiB (512 blocks) to \
-         128 GiB"
+         128 GiB; use a drive with such zones (zones.size of its profile), or one without zones"
     )]
     ZoneSize {
         /// Blocks of a zone.

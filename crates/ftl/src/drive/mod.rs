@@ -529,7 +529,9 @@ impl Drive {
             Query::FreeBlocks if self.config.addresses.is_some() => {
                 Answer::Blocks(self.room_in_few_pieces())
             }
-            Query::FreeBlocks | Query::Zones { .. } => return Err(query.unsupported()),
+            Query::FreeBlocks | Query::Zones { .. } | Query::ChangedZones { .. } => {
+                return Err(query.unsupported());
+            }
             Query::Held { range, most } => Answer::Addresses(self.held_blocks(range, most)),
             Query::MapBytes => Answer::Bytes(self.mapping_memory_bytes()),
             Query::Placement => Answer::Placement(Box::new(self.placement()?)),

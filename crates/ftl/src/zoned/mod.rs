@@ -312,6 +312,7 @@ impl ZonedDrive {
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
         match query {
             Query::Zones { from, most } => Ok(Answer::Zones(self.table.report(from, most))),
+            Query::ChangedZones { since } => Ok(self.table.changed(since)),
             Query::MapBytes => Ok(Answer::Bytes(self.mapping_memory_bytes())),
             Query::FreeBlocks | Query::Held { .. } | Query::Placement => Err(query.unsupported()),
         }

@@ -54,7 +54,14 @@ impl<D: Scheduler> RawDrive<D> {
 }
 
 fn refused(error: DeviceError) -> Error {
-    Error::Io(error.to_string())
+    let hint = match error {
+        DeviceError::Zone(_) => {
+            "; a job on a raw drive with zones writes each zone once and in order (rw=write): for others use a drive \
+             without zones, or files on the stack f2fs-zoned"
+        }
+        _ => "",
+    };
+    Error::Io(format!("{error}{hint}"))
 }
 
 fn no<T>(what: &str) -> Result<T, Error> {

@@ -25,7 +25,8 @@ pub(super) fn restart(job: &Job<'_>, system: System) -> Result<RestartResult, Be
     let drive = machine.into_device().ok_or_else(|| failed(job, &"its drive is in use"))?;
     let mut cycle = PowerCycle { duration: Default::default(), pages_read: 0 };
     let drive = drive.with_device(|drive| {
-        let (drive, work) = drive.power_cycle().map_err(|error| failed(job, &error))?;
+        let cycled = drive.power_cycle().ok_or_else(|| failed(job, &"its log has lost its map"))?;
+        let (drive, work) = cycled.map_err(|error| failed(job, &error))?;
         cycle = work;
         Ok::<_, BenchError>(drive)
     })?;
