@@ -32,8 +32,8 @@ pub enum Query {
     },
     /// Statistics of its reclaim units.
     Placement,
-    /// The zones that it changed by itself since: closed in favour of others, or failed. NVMe's list
-    /// of changed zones is cleared by reading; here who asks keeps the place
+    /// The zones that it changed by itself since: closed in favour of others, or failed. NVMe's
+    /// list of changed zones is cleared by reading; here who asks keeps the place
     /// ([`changed_zones`]).
     ChangedZones {
         /// The place up to which they are known; 0 for all.
@@ -118,6 +118,8 @@ pub fn placement(
 
 /// [`Query::ChangedZones`] of a device: the zones that it changed by itself since `seen`, each once,
 /// as they are now; `seen` moves on. Empty if it has none.
+/// [`Query::ChangedZones`] of a device: the zones that it changed by itself since `seen`, each
+/// once, as they are now; `seen` moves on. Empty if it has none.
 ///
 /// # Errors
 /// The device's, other than [`DeviceError::Unsupported`].

@@ -101,8 +101,8 @@ fn what_is_reset_is_gone_and_its_blocks_are_erased_later() {
     assert_eq!(drive.counters().erases, 8, "two stripes on four dies");
 }
 
-/// A quarter written: base and a quarter of the share, from any state; an empty zone takes none, and
-/// a write that comes too early waits.
+/// A quarter written: base and a quarter of the share, from any state; an empty zone takes none,
+/// and a write that comes too early waits.
 #[test]
 fn a_reset_takes_longer_the_fuller_the_zone_is() {
     let mut config = small();

@@ -77,12 +77,12 @@ impl Hazards {
         }
     }
 
-    /// Those before one that makes a zone active: the first of those that free one, all but as many as
-    /// there is room.
+    /// Those before one that makes a zone active: the first of those that free one, all but as many
+    /// as there is room.
     ///
-    /// So there is always room. Of the commands that were issued and made a zone active, look at the
-    /// last one in the order of plans: all before it that free a zone were issued, but as many as
-    /// there was room.
+    /// So there is always room. Of the commands that were issued and made a zone active, look at
+    /// the last one in the order of plans: all before it that free a zone were issued, but as many
+    /// as there was room.
     fn before_taking(&self, room: u32, into: &mut Vec<CommandId>) {
         let waits = self.freeing.len().saturating_sub(room as usize);
         into.extend(self.freeing.iter().take(waits));

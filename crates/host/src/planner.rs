@@ -131,8 +131,8 @@ impl PlannedDevice {
         Ok(())
     }
 
-    /// Moves the write pointer that a write of this range moves; returns the part of the write in the
-    /// limits on zones.
+    /// Moves the write pointer that a write of this range moves; returns the part of the write in
+    /// the limits on zones.
     fn write_to_zone(&mut self, range: BlockRange) -> Result<ZoneTurns, DeviceError> {
         let Some(table) = &mut self.zones else { return Ok(ZoneTurns::default()) };
         if let Some(zone) = table.zones().index(range.start) {

@@ -146,8 +146,8 @@ impl<D: BlockDevice> ZoneLog<D> {
         self.counts
     }
 
-    /// Bytes of the host's memory that its map takes: four for each block of the host's, and four for
-    /// each of the zones' to find whose it is.
+    /// Bytes of the host's memory that its map takes: four for each block of the host's, and four
+    /// for each of the zones' to find whose it is.
     pub fn map_bytes(&self) -> u64 {
         4 * (self.blocks + u64::from(self.zones.count) * self.zones.capacity)
     }

@@ -84,8 +84,8 @@ fn act(planner: &mut Planner, start: u64, action: ZoneAction) {
     planner.submit(SimTime::ZERO, command).unwrap();
 }
 
-/// Plays the plans that `plan` makes, the first of which begins with a slow read; returns the drive's
-/// states of zones.
+/// Plays the plans that `plan` makes, the first of which begins with a slow read; returns the
+/// drive's states of zones.
 fn played(device: Slow, plans: &[&dyn Fn(&mut Planner)]) -> Vec<ZoneState> {
     let mut planner = Planner::new(device.info(), 4);
     let mut machine = Machine::new(device, HostCosts::NONE, SimTime::ZERO, planner.events());

@@ -75,9 +75,9 @@ fn zoned() -> DriveConfig {
     DriveConfig { zones: Some(zones), ..drive(ZONES + own, u64::from(ZONES) * ZONE_BLOCKS) }
 }
 
-/// The same flash, the same share of it for the host (192 MiB of 240), uniform random writes: the log
-/// in the host writes 2.77 times what it is told to, the one in the drive 2.85 times. Both clean the
-/// emptiest of as many units; how many each keeps empty differs.
+/// The same flash, the same share of it for the host (192 MiB of 240), uniform random writes: the
+/// log in the host writes 2.77 times what it is told to, the one in the drive 2.85 times. Both
+/// clean the emptiest of as many units; how many each keeps empty differs.
 #[test]
 fn a_log_in_the_host_cleans_as_much_as_one_in_the_drive() {
     let folder = tempfile::tempdir().unwrap();

@@ -153,8 +153,8 @@ impl ZoneTable {
         (0..all).map(of).filter(ends_after).take(most).collect()
     }
 
-    /// The zones that the device changed by itself since there were so many changes, in order: closed
-    /// in favour of others, or failed; and the changes by now.
+    /// The zones that the device changed by itself since there were so many changes, in order:
+    /// closed in favour of others, or failed; and the changes by now.
     pub fn changed(&self, since: u64) -> Answer {
         let changed = self.changed.iter().filter(|(_, number)| **number > since);
         let zones = changed.flat_map(|(zone, _)| self.report(self.zones.start(*zone), 1)).collect();

@@ -160,8 +160,8 @@ impl UnrecoveredZonedDrive {
         self.recover_with(None)
     }
 
-    /// The same, and keeps the flash in stores from then on: that of the page-mapped part, and that of
-    /// the zones.
+    /// The same, and keeps the flash in stores from then on: that of the page-mapped part, and that
+    /// of the zones.
     pub(crate) fn recover_with(
         mut self,
         backing: Option<[Box<dyn BackingStore>; 2]>,
