@@ -11,6 +11,7 @@ mod mounts;
 mod mutants;
 mod posix;
 mod record;
+mod zoned_kernel;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -37,7 +38,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 22] = [
+const CHORES: [Chore; 23] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -88,6 +89,11 @@ const CHORES: [Chore; 22] = [
         name: "kernel-check",
         about: "the Linux kernel and we read each other's volumes: cargo xtask kernel-check [ROUNDS] (30: 4 minutes)",
         run: kernel_check,
+    },
+    Chore {
+        name: "zoned-kernel",
+        about: "build the kernel that is the referee of zoned volumes, from Debian's source (2 minutes, 0.8 GB meanwhile)",
+        run: zoned_kernel::zoned_kernel,
     },
     Chore {
         name: "fuzz",
@@ -165,6 +171,11 @@ fn test(extra: &[String]) -> Result<(), String> {
     let needed: Vec<_> = PACKAGES.into_iter().filter(|(package, _)| !is_absent(package)).collect();
     install(&needed)?;
     let tested = cargo(&["test", "--workspace", "--no-fail-fast"], extra, &[]);
+    if !is_absent("user-mode-linux") && !zoned_kernel::program().exists() {
+        eprintln!(
+            "SKIPPED: the kernel as referee of zoned volumes; cargo xtask zoned-kernel builds it"
+        );
+    }
     for (referee, package) in absent {
         eprintln!(
             "SKIPPED: what needs the referee \"{referee}\" ({package}), as DOVETAIL_WITHOUT says"
@@ -263,6 +274,9 @@ fn cut_drives(test: &str, seeds: &str) -> Result<(), String> {
 
 fn kernel_check(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
+    if !zoned_kernel::program().exists() {
+        zoned_kernel::zoned_kernel(&[])?;
+    }
     let rounds = extra.first().map_or("30", String::as_str);
     cargo(&["test", "-p", "dovetail-f2fs", "--test", "kernel"], &[], &[("DOVETAIL_SEEDS", rounds)])
 }

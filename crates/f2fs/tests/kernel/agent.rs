@@ -6,15 +6,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use dovetail_time::Rng;
-use rustix::fs::{XattrFlags, setxattr};
+use rustix::fs::{Advice, XattrFlags, fadvise, setxattr};
 
+use super::disk;
 use crate::common::manifest::{Manifest, describe_file, of_folder, to_text};
 
 /// `describe FOLDER FILE`: the folder's manifest. `work FOLDER FILE SEED OPS`: that many random
 /// operations, then sync, then the manifest. `fsync FOLDER FILE SEED OPS`: as many, with fsyncs
-/// among them; the manifest has what was fsynced and not changed since.
+/// among them; the manifest has what was fsynced and not changed since. `unsynced FOLDER FILE SEED
+/// OPS`: the same, and then data that are on the device and that no node knows. `put` and `take` are
+/// [`disk`]'s.
 pub(crate) fn run(arguments: &[String]) {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let ["put" | "take", ..] = arguments[..] {
+        return disk::run(&arguments);
+    }
     let (manifest, file) = match arguments[..] {
         ["describe", folder, file] => (of_folder(Path::new(folder)), file),
         ["work", folder, file, seed, ops] => {
@@ -26,6 +32,12 @@ pub(crate) fn run(arguments: &[String]) {
         ["fsync", folder, file, seed, ops] => {
             let mut work = Work::new(folder, seed);
             work.with_fsyncs(number(ops));
+            (work.fsynced, file)
+        }
+        ["unsynced", folder, file, seed, ops] => {
+            let mut work = Work::new(folder, seed);
+            work.with_fsyncs(number(ops));
+            (0..10).for_each(|_| work.write_back());
             (work.fsynced, file)
         }
         _ => panic!("{arguments:?}"),
@@ -159,6 +171,14 @@ impl Work {
         let (path, bytes, offset) = (self.file(), self.bytes(), self.rng.below(300_000));
         let file = OpenOptions::new().write(true).open(self.full(&path)).unwrap();
         file.write_all_at(&bytes, offset).unwrap();
+    }
+
+    /// Writes to a file, and has the kernel write its pages back, but not its nodes.
+    fn write_back(&mut self) {
+        let (path, bytes) = (self.file(), self.bytes());
+        let file = OpenOptions::new().write(true).open(self.full(&path)).unwrap();
+        file.write_all_at(&bytes, 50_000).unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
     }
 
     fn truncate(&mut self) {

@@ -1,8 +1,8 @@
-//! A Linux kernel as a program of this machine: user-mode Linux, with images as its disks.
+//! A Linux kernel as a program of this machine: user-mode Linux, with images or null_blk as disks.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,14 +22,7 @@ mount -t tmpfs t /mnt
 export OUT=/mnt/out
 mkdir $OUT
 mount -t hostfs -o @OUT@ none $OUT
-modules=/usr/lib/uml/modules/$(uname -r)/kernel
-for module in crypto/crc32_generic lib/lz4/lz4_compress lib/lz4/lz4hc_compress fs/f2fs/f2fs; do
-    insmod $modules/$module.ko
-done
-for disk in 0 1 2 3 4 5 6 7; do
-    mknod /mnt/disk$disk b 98 $((disk * 16))
-    mkdir /mnt/$disk
-done
+@PREPARE@
 end() { dmesg > $OUT/log; echo "$1" > $OUT/end; }
 fail() { end "failed: $1"; poweroff -f; }
 cut_power() { end done; echo o > /proc/sysrq-trigger; sleep 60; }
@@ -41,6 +34,74 @@ end done
 poweroff -f
 "#;
 
+/// Modules of Debian's kernel, and nodes of the disks.
+const WITH_MODULES: &str = r"modules=/usr/lib/uml/modules/$(uname -r)/kernel
+for module in crypto/crc32_generic lib/lz4/lz4_compress lib/lz4/lz4hc_compress fs/f2fs/f2fs; do
+    insmod $modules/$module.ko
+done
+for disk in 0 1 2 3 4 5 6 7; do
+    mknod /mnt/disk$disk b 98 $((disk * 16))
+    mkdir /mnt/$disk
+done";
+
+/// Functions of the kernel with zones: `disk NAME SETTING=VALUE...` makes the null_blk device
+/// `/dev/NAME`, in memory and with a volatile cache; `no_disk NAME` takes it away. `expect_clean`
+/// runs fsck.f2fs and reads its answer in the strict sense.
+const WITH_NULL_BLK: &str = r#"rmdir() { /usr/bin/busybox rmdir "$@"; }
+grep() { /usr/bin/busybox grep "$@"; }
+mount -t devtmpfs d /dev
+mount -t configfs c /sys/kernel/config
+mkdir /mnt/volume
+disk() {
+    folder=/sys/kernel/config/nullb/$1; shift
+    mkdir $folder
+    for setting in memory_backed=1 cache_size=64 "$@" power=1; do
+        echo ${setting#*=} > $folder/${setting%%=*}
+    done
+}
+no_disk() { echo 0 > /sys/kernel/config/nullb/$1/power; rmdir /sys/kernel/config/nullb/$1; }
+expect_clean() {
+    fsck.f2fs --dry-run $1 > $2
+    ! grep -qE '\[ASSERT\]|\[FIX\]|\[Fail\]|Reconnect [1-9]' $2
+}"#;
+
+/// A kernel that a guest runs.
+pub(crate) struct Kernel {
+    program: PathBuf,
+    memory: &'static str,
+    arguments: &'static [&'static str],
+    /// Part of [`INIT`] that is its own.
+    prepare: &'static str,
+    /// What to do when the program is missing.
+    install: &'static str,
+}
+
+impl Kernel {
+    /// Debian's, ready-made; images are its disks.
+    pub(crate) fn of_debian() -> Self {
+        Self {
+            program: "linux.uml".into(),
+            memory: "mem=256M",
+            arguments: &[],
+            prepare: WITH_MODULES,
+            install: "install it with: apt-get install user-mode-linux busybox",
+        }
+    }
+
+    /// The one with zoned devices that `cargo xtask zoned-kernel` builds; `None` before.
+    pub(crate) fn with_zones() -> Option<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let program = root.join("target/zoned-kernel/linux");
+        program.exists().then_some(Self {
+            program,
+            memory: "mem=1536M",
+            arguments: &["null_blk.nr_devices=0"],
+            prepare: WITH_NULL_BLK,
+            install: "build it anew with: cargo xtask zoned-kernel",
+        })
+    }
+}
+
 /// Time limit of a run. It takes three seconds on an idle machine; assumed for a loaded one.
 const TIMEOUT: Duration = Duration::from_secs(180);
 /// Time limit of switching off; more than the second that a guest lets pass after a cut (assumed).
@@ -48,26 +109,27 @@ const SWITCHING_OFF: Duration = Duration::from_secs(20);
 /// As many disks as the first script makes nodes for.
 const MAX_DISKS: usize = 8;
 
-/// Boots the kernel, runs `script` with each image of `images` as `/mnt/disk0` and so on, and
+/// Boots a kernel, runs `script` with each image of `images` as `/mnt/disk0` and so on, and
 /// returns the kernel's log. `/mnt/0` and so on are there to mount them; what is written to `$OUT`
 /// is in the folder `out`.
 ///
 /// # Panics
-/// The package is not installed, it cannot run on this host, the script failed, the guest did not
+/// The kernel is not installed, it cannot run on this host, the script failed, the guest did not
 /// end in time.
-pub(crate) fn run(script: &str, images: &[&Path], out: &Path) -> String {
+pub(crate) fn run(kernel: &Kernel, script: &str, images: &[&Path], out: &Path) -> String {
     assert!(images.len() <= MAX_DISKS);
     let folder = tempfile::tempdir().unwrap();
     let init = folder.path().join("init.sh");
     let script_path = folder.path().join("script.sh");
     fs::write(&script_path, script).unwrap();
     let text = INIT
+        .replace("@PREPARE@", kernel.prepare)
         .replace("@OUT@", out.to_str().unwrap())
         .replace("@SCRIPT@", script_path.to_str().unwrap());
     fs::write(&init, text).unwrap();
     fs::set_permissions(&init, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let console = folder.path().join("console");
-    let mut guest = boot(&init, images, folder.path(), File::create(&console).unwrap());
+    let mut guest = boot(kernel, &init, images, folder.path(), File::create(&console).unwrap());
     let ended = guest.wait(&out.join("end"));
     drop(guest);
     let text =
@@ -81,20 +143,21 @@ pub(crate) fn run(script: &str, images: &[&Path], out: &Path) -> String {
     text(&out.join("log"))
 }
 
-fn boot(init: &Path, images: &[&Path], folder: &Path, console: File) -> Guest {
-    let mut kernel = Command::new("linux.uml");
-    kernel.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "selinux=0", "mem=256M"]);
-    kernel.args(["con=null", "con0=null,fd:1"]);
-    kernel.arg(format!("init={}", init.display())).arg(format!("uml_dir={}", folder.display()));
-    kernel.args(
+fn boot(kernel: &Kernel, init: &Path, images: &[&Path], folder: &Path, console: File) -> Guest {
+    let mut command = Command::new(&kernel.program);
+    command.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "selinux=0", kernel.memory]);
+    command.args(["con=null", "con0=null,fd:1"]).args(kernel.arguments);
+    command.arg(format!("init={}", init.display())).arg(format!("uml_dir={}", folder.display()));
+    command.args(
         images.iter().enumerate().map(|(disk, image)| format!("ubd{disk}={}", image.display())),
     );
-    kernel.envs(uml::wide_registers().map(|library| ("LD_PRELOAD", library)));
+    command.envs(uml::wide_registers().map(|library| ("LD_PRELOAD", library)));
     let errors = console.try_clone().unwrap();
-    kernel.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
-    let child = kernel.spawn();
-    let install = "install it with: apt-get install user-mode-linux busybox";
-    Guest(child.unwrap_or_else(|error| panic!("linux.uml: {error}; {install}")))
+    command.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
+    let child = command.spawn();
+    Guest(child.unwrap_or_else(|error| {
+        panic!("{}: {error}; {}", kernel.program.display(), kernel.install)
+    }))
 }
 
 /// The running kernel; it ends with this value. Its processes are a process group of their own.

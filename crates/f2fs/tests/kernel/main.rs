@@ -6,6 +6,9 @@
 //! covers. The second time it mounts copies and recovers them; what was fsynced must be there, and
 //! what we recover must be what it recovers.
 //!
+//! On zoned volumes the same is done in [`zoned`], if `cargo xtask zoned-kernel` has built a kernel
+//! that can; Debian's ready-made one has no zoned devices.
+//!
 //! `DOVETAIL_SEED=n` runs one round alone, `DOVETAIL_SEEDS=n` that many (2). The same program is
 //! what runs inside. `DOVETAIL_WITHOUT=kernel` declares that user-mode Linux cannot run here;
 //! `cargo xtask test` reminds of it.
@@ -19,9 +22,12 @@
 mod agent;
 #[path = "../common/mod.rs"]
 mod common;
+mod disk;
 mod guest;
 mod ours;
 mod subjects;
+mod zoned;
+mod zoned_volume;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -32,20 +38,27 @@ use common::manifest::{self, Manifest, differences};
 use dovetail_block::ImageDevice;
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::fsck::{self, Severity};
+use guest::Kernel;
 use serde_json::Value;
 use subjects::{SUBJECTS, Subject};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let filter = arguments.first().map(String::as_str).filter(|text| !text.starts_with('-'));
     match arguments.first().map(String::as_str) {
         Some("guest") => agent::run(&arguments[1..]),
-        Some("--list") => println!("kernel: test"),
-        // a filter for other tests
-        Some(filter) if !filter.starts_with('-') && !"kernel".contains(filter) => {}
+        Some("--list") => TESTS.iter().for_each(|(name, _)| println!("{name}: test")),
         _ if is_absent() => println!("kernel: SKIPPED, as DOVETAIL_WITHOUT says"),
-        _ => seeds().for_each(round),
+        _ => {
+            let wanted = |name: &str| filter.is_none_or(|filter| name.contains(filter));
+            TESTS.iter().filter(|(name, _)| wanted(name)).for_each(|(_, test)| test());
+        }
     }
 }
+
+/// Names of the tests, and what they do.
+const TESTS: [(&str, fn()); 2] =
+    [("kernel", || seeds().for_each(round)), ("kernel_zoned", zoned::test)];
 
 /// The variable, a list separated by commas, declares that there is no such referee on this
 /// machine.
@@ -202,21 +215,27 @@ fn guest_job(script: &mut String, job: &str) {
     writeln!(script, "{} guest {job}", std::env::current_exe().unwrap().display()).unwrap();
 }
 
-/// Runs the script and returns the kernel's log, in which it must not complain of a file system.
+/// Runs the script and returns the kernel's log.
 fn boot(script: &str, images: Vec<&Path>, out: &Path) -> String {
-    let log = guest::run(script, &images, out);
+    without_complaints(guest::run(&Kernel::of_debian(), script, &images, out), &[])
+}
+
+/// What the kernel says of volumes in good order, and of a recovery.
+const USUAL: [&str; 7] = [
+    "Found nat_bits in checkpoint",
+    "Disable nat_bits due to incorrect", // the kernel itself leaves the flag on in checkpoints that have none
+    "Mounted with checkpoint version",
+    "recover_inode: ",
+    "recover_dentry: ",
+    "recover_data: ",
+    "checkpoint: version", // after recovery
+];
+
+/// The log, in which the kernel must not complain of a file system; `more` is no complaint here.
+fn without_complaints(log: String, more: &[&str]) -> String {
     let about = log.lines().filter(|line| line.contains("F2FS-fs"));
-    let usual = [
-        "Found nat_bits in checkpoint",
-        "Disable nat_bits due to incorrect", // the kernel itself leaves the flag on in checkpoints that have none
-        "Mounted with checkpoint version",
-        "recover_inode: ",
-        "recover_dentry: ",
-        "recover_data: ",
-        "checkpoint: version", // after recovery
-    ];
-    let complaints: Vec<&str> =
-        about.filter(|line| !usual.iter().any(|usual| line.contains(usual))).collect();
+    let is_usual = |line: &&str| USUAL.iter().chain(more).any(|usual| line.contains(usual));
+    let complaints: Vec<&str> = about.filter(|line| !is_usual(line)).collect();
     assert!(log.contains("Mounted with checkpoint version"), "{log}");
     assert!(complaints.is_empty(), "the kernel says: {complaints:#?}");
     log

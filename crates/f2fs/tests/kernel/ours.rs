@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dovetail_block::MemoryDevice;
+use dovetail_block::{MemoryDevice, Scheduler};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_testkit::exercise::{Generator, Op, Profile, Subject};
 use dovetail_time::SimTime;
@@ -13,8 +13,6 @@ use serde_json::json;
 use crate::common::manifest::Manifest;
 use crate::common::mkfs;
 
-type Mounted = F2fs<MemoryDevice>;
-
 const SIZE: u64 = 128 << 20;
 const FEATURES: [&str; 2] =
     ["-O", "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr"];
@@ -22,14 +20,19 @@ const FEATURES: [&str; 2] =
 /// Modes in which the device moves updates; the volume stays one that the kernel knows.
 const REMAPPED: [&str; 2] = ["mode=rm-ipu", "mode=rm-ipu,remap=fsync"];
 
-fn mount(device: MemoryDevice, options: &str) -> Mounted {
+pub(crate) fn mount<D: Scheduler>(device: D, options: &str) -> F2fs<D> {
     F2fs::mount(device, Options::parse(options).unwrap(), SimTime::ZERO).unwrap()
 }
 
 /// A volume with the traces of random operations; odd seeds have features.
-fn exercised(seed: u64, options: &str) -> Mounted {
+fn made(seed: u64, options: &str) -> F2fs<MemoryDevice> {
     let features: &[&str] = if seed % 2 == 1 { &FEATURES } else { &[] };
-    let mut subject = Subject::new(mount(mkfs(SIZE, features), options));
+    exercised(mkfs(SIZE, features), seed, options)
+}
+
+/// A volume after random operations.
+pub(crate) fn exercised<D: Scheduler>(device: D, seed: u64, options: &str) -> F2fs<D> {
+    let mut subject = Subject::new(mount(device, options));
     let profile = Profile { file_end: 5 << 20, many: 300, ..Profile::default() };
     let mut operations = Generator::new(seed, profile);
     for _ in 0..600 {
@@ -45,27 +48,34 @@ fn exercised(seed: u64, options: &str) -> Mounted {
 
 /// Makes an image and unmounts it.
 pub(crate) fn make(image: &Path, seed: u64) {
-    exercised(seed, "").unmount().unwrap().write_to(image).unwrap();
+    made(seed, "").unmount().unwrap().write_to(image).unwrap();
 }
 
 /// The same in a mode that remaps.
 pub(crate) fn make_remapped(image: &Path, seed: u64) {
-    let fs = exercised(seed, REMAPPED[seed as usize % 2]);
+    let fs = made(seed, REMAPPED[seed as usize % 2]);
     assert!(fs.events().remapped_blocks > 0);
     fs.unmount().unwrap().write_to(image).unwrap();
 }
 
 /// Makes one, fsyncs files in it, and leaves it as a power cut does.
 pub(crate) fn crash(image: &Path, seed: u64) -> Manifest {
-    leave(image, exercised(seed, ""))
+    leave(image, made(seed, ""))
 }
 
 /// The same in a mode that remaps.
 pub(crate) fn crash_remapped(image: &Path, seed: u64) -> Manifest {
-    leave(image, exercised(seed, REMAPPED[seed as usize % 2]))
+    leave(image, made(seed, REMAPPED[seed as usize % 2]))
 }
 
-fn leave(image: &Path, mut fs: Mounted) -> Manifest {
+fn leave(image: &Path, mut fs: F2fs<MemoryDevice>) -> Manifest {
+    let fsynced = fsync_files(&mut fs);
+    fs.into_device().write_to(image).unwrap();
+    fsynced
+}
+
+/// Syncs the volume and fsyncs twenty files that no checkpoint has yet.
+pub(crate) fn fsync_files<D: Scheduler>(fs: &mut F2fs<D>) -> Manifest {
     fs.sync().unwrap();
     let mut fsynced = Manifest::new();
     for n in 0..20 {
@@ -91,7 +101,6 @@ fn leave(image: &Path, mut fs: Mounted) -> Manifest {
             line(&format!("./{name}"), &fs.getattr(ino).unwrap(), &whole),
         );
     }
-    fs.into_device().write_to(image).unwrap();
     fsynced
 }
 
