@@ -33,3 +33,4 @@ mod wide_registers;
 mod zoned;
 mod zoned_images;
 mod zoned_mkfs;
+mod zoned_truth;

@@ -8,7 +8,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
 
-use dovetail_block::MemoryDevice;
+use dovetail_block::{MemoryDevice, Scheduler};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{AllocMode, Events, F2fs, IpuPolicy, Mode, Options};
 use dovetail_testkit::{CountingDevice, Requests, assert_near, shuffled};
@@ -31,7 +31,7 @@ fn volume(gib: u64, options: Options) -> F2fs<CountingDevice> {
 }
 
 /// A new file of so many bytes, written in order and synced.
-fn written(fs: &mut F2fs<CountingDevice>, name: &[u8], bytes: u64) -> Ino {
+pub(crate) fn written<D: Scheduler>(fs: &mut F2fs<D>, name: &[u8], bytes: u64) -> Ino {
     let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
     let file = fs.create(&Caller::default(), root, name, &node).unwrap().ino;
     let page = vec![1; MIB as usize];
@@ -116,18 +116,7 @@ fn cleaned(mode: Mode) -> (Requests, Events) {
     fs.sync().unwrap();
     fs.device_mut().counts = Requests::default();
     let before = fs.events();
-    for pass in 1..=8 {
-        let orders: Vec<_> =
-            (0..4).map(|job| shuffled((256 * MIB) / 4096, 10 * pass + job)).collect();
-        for n in 0..orders[0].len() {
-            for (file, order) in files.iter().zip(&orders) {
-                fs.write(&Caller::default(), *file, order[n] * 4096, &[n as u8; 4096]).unwrap();
-                if (n + 1) % 10 == 0 {
-                    fs.fsync(*file, false).unwrap();
-                }
-            }
-        }
-    }
+    (1..=8).for_each(|pass| overwrite_side_by_side(&mut fs, &files, 256 * MIB, pass));
     fs.sync().unwrap();
     let (counts, after) = (fs.device().counts, fs.events());
     let events = Events {
@@ -138,6 +127,26 @@ fn cleaned(mode: Mode) -> (Requests, Events) {
         ..after
     };
     (counts, events)
+}
+
+/// Each file of so many bytes is overwritten by a job of its own, every block once in an order of
+/// its own, with an fsync after every tenth; the jobs take turns.
+pub(crate) fn overwrite_side_by_side<D: Scheduler>(
+    fs: &mut F2fs<D>,
+    files: &[Ino],
+    bytes: u64,
+    pass: u64,
+) {
+    let orders: Vec<_> =
+        (0..files.len() as u64).map(|job| shuffled(bytes / 4096, 10 * pass + job)).collect();
+    for n in 0..orders[0].len() {
+        for (file, order) in files.iter().zip(&orders) {
+            fs.write(&Caller::default(), *file, order[n] * 4096, &[n as u8; 4096]).unwrap();
+            if (n + 1) % 10 == 0 {
+                fs.fsync(*file, false).unwrap();
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A device that counts the requests to it.
 
 use dovetail_block::{
-    BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice, performs_at_once,
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice, ZoneAction,
+    performs_at_once,
 };
 use dovetail_time::SimTime;
 
@@ -18,24 +19,26 @@ pub struct Requests {
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
+    /// Zones that were reset.
+    pub resets: u64,
 }
 
-/// A device in memory with counts of what came.
+/// A device with counts of what came.
 #[derive(Debug)]
-pub struct CountingDevice {
-    device: MemoryDevice,
+pub struct CountingDevice<D = MemoryDevice> {
+    device: D,
     /// The counts since they were last set to zero.
     pub counts: Requests,
 }
 
-impl CountingDevice {
+impl<D> CountingDevice<D> {
     /// Nothing has come yet.
-    pub fn new(device: MemoryDevice) -> Self {
+    pub fn new(device: D) -> Self {
         Self { device, counts: Requests::default() }
     }
 }
 
-impl BlockDevice for CountingDevice {
+impl<D: BlockDevice> BlockDevice for CountingDevice<D> {
     fn info(&self) -> DeviceInfo {
         self.device.info()
     }
@@ -50,6 +53,7 @@ impl BlockDevice for CountingDevice {
                 self.counts.reads += 1;
                 self.counts.read_bytes += range.blocks * 4096;
             }
+            Command::Zone { action: ZoneAction::Reset, .. } => self.counts.resets += 1,
             Command::Flush => self.counts.flushes += 1,
             _ => {}
         }
@@ -57,4 +61,4 @@ impl BlockDevice for CountingDevice {
     }
 }
 
-performs_at_once!(CountingDevice);
+performs_at_once!(impl[D: BlockDevice] CountingDevice<D>);

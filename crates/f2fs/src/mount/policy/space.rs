@@ -19,17 +19,25 @@ pub(crate) struct SpaceFacts {
     pub(crate) node_log_left: u32,
     /// Blocks left in the current segment of the hot data log.
     pub(crate) dent_log_left: u32,
+    /// Of a zoned volume, the blocks left in the current section of the data logs, the smallest of
+    /// the three.
+    pub(crate) data_log_left: Option<u32>,
     /// `mode=lfs`.
     pub(crate) lfs: bool,
 }
 
 /// Enough free sections for what is dirty, with the reserve untouched (Linux 6.1,
-/// `has_not_enough_free_secs` turned round).
+/// `has_not_enough_free_secs` turned round). Of a zoned volume data count apart from nodes, and their
+/// logs, too, must have room (Linux 6.12: as its counters in `tests/zoned_truth.rs` rise and fall).
 pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
-    let nodes = if facts.lfs { facts.dirty_nodes + facts.dirty_data } else { facts.dirty_nodes };
+    let (nodes, data) = match facts.data_log_left {
+        Some(_) => (facts.dirty_nodes, facts.dirty_data),
+        None if facts.lfs => (facts.dirty_nodes + facts.dirty_data, 0),
+        None => (facts.dirty_nodes, 0),
+    };
     let (size, dents) = (facts.section_blocks, facts.dirty_dents);
-    let lower = nodes / size + dents / size;
-    let upper = lower + (!nodes.is_multiple_of(size)) as u32 + (!dents.is_multiple_of(size)) as u32;
+    let lower = nodes / size + dents / size + data / size;
+    let upper = nodes.div_ceil(size) + dents.div_ceil(size) + data.div_ceil(size);
     let needed = facts.reserved_sections;
     if facts.free_sections > upper + needed {
         return true;
@@ -37,7 +45,13 @@ pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
     if facts.free_sections <= lower + needed {
         return false;
     }
-    nodes % size <= facts.node_log_left && dents % size <= facts.dent_log_left
+    let data_left = match facts.data_log_left {
+        Some(left) => left,
+        None => u32::MAX,
+    };
+    nodes % size <= facts.node_log_left
+        && dents % size <= facts.dent_log_left
+        && data % size <= data_left
 }
 
 /// Free sections are so few that holes in used segments are filled instead (Linux 6.1).
@@ -64,6 +78,7 @@ mod tests {
         dirty_data: 0,
         node_log_left: 0,
         dent_log_left: 0,
+        data_log_left: None,
         lfs: false,
     };
 
@@ -76,6 +91,18 @@ mod tests {
         assert!(!enough_free(&dirty), "neither a section nor a rest of the log");
         assert!(enough_free(&SpaceFacts { node_log_left: 100, ..dirty }));
         assert!(enough_free(&SpaceFacts { free_sections: 12, ..dirty }));
+    }
+
+    #[test]
+    fn on_zones_the_logs_of_data_need_room_as_well() {
+        let logs = SpaceFacts { node_log_left: 9, dent_log_left: 9, lfs: true, ..BASE };
+        let zoned = |free_sections, left| {
+            let dirty = SpaceFacts { dirty_nodes: 5, dirty_data: 5, ..logs };
+            SpaceFacts { free_sections, data_log_left: Some(left), ..dirty }
+        };
+        assert!(enough_free(&zoned(13, 0)), "a section for each kind");
+        assert!(!enough_free(&zoned(12, 4)) && enough_free(&zoned(12, 5)));
+        assert!(enough_free(&zoned(11, 5)) && !enough_free(&zoned(10, 5)));
     }
 
     #[test]

@@ -122,6 +122,7 @@ impl SegmentSpace {
             dirty_data: demand.dirty_data,
             node_log_left: left(3).min(left(4)).min(left(5)),
             dent_log_left: left(0),
+            data_log_left: self.zones.as_ref().map(|_| left(0).min(left(1)).min(left(2))),
             lfs: self.lfs,
         }
     }
