@@ -116,8 +116,6 @@ pub fn placement(
     })
 }
 
-/// [`Query::ChangedZones`] of a device: the zones that it changed by itself since `seen`, each once,
-/// as they are now; `seen` moves on. Empty if it has none.
 /// [`Query::ChangedZones`] of a device: the zones that it changed by itself since `seen`, each
 /// once, as they are now; `seen` moves on. Empty if it has none.
 ///
