@@ -233,6 +233,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let source = source(arguments)?;
     let stacks = stacks::stacks(arguments)?;
+    if let Some(raw) = stacks.iter().find(|stack| arguments.restart && stack.is_raw()) {
+        return Err(Failure::Usage(format!(
+            "--restart mounts a file system again, and stack {} has none: leave it out",
+            raw.name
+        )));
+    }
     arguments.files.check_writable()?;
     check_memory(arguments, &stacks)?;
     let stop = stop_flag()?;

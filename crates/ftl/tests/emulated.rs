@@ -171,8 +171,7 @@ fn act(drive: &mut EmulatedDrive, zones: &Zones, zone: u32, action: ZoneAction) 
     drive.submit(SimTime::ZERO, Command::Zone { start, action }).unwrap();
 }
 
-/// Zones are written, finished and reset at random, conventional blocks overwritten; each time it
-/// is switched on, states, write pointers and contents are those of the last flush, or what was
+/// Zones are written, finished and reset at random; each time it is switched on, states, write pointers and contents are those of the last flush, or what was
 /// written since as far as it is there.
 #[test]
 fn a_zoned_drive_is_kept_with_its_zones() {

@@ -176,6 +176,26 @@ fn handles_are_kept_over_a_power_cut() {
     assert_eq!(left, [UNIT, UNIT - 10, UNIT - 30]);
 }
 
+/// Units of moved data are no handle's: after a power cut each handle goes on where it was, and
+/// what is moved goes on apart.
+#[test]
+fn moved_data_stay_apart_over_a_power_cut() {
+    let mut host = Host::new(config(2, Isolation::Initial));
+    let mut rng = Rng::new(5);
+    for _ in 0..6 * 96 * UNIT {
+        let at = rng.below(90 * UNIT);
+        host.write(at, u8::from(at % 3 == 0));
+    }
+    let left = |report: PlacementReport| {
+        report.handles.iter().map(|handle| handle.blocks_left).collect::<Vec<_>>()
+    };
+    assert!(host.report().events(PlacementEvent::MediaReallocated) > 100);
+    let before = left(host.report());
+    let now = host.now;
+    let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
+    assert_eq!(left(Host { drive, now }.report()), before);
+}
+
 #[test]
 fn drives_without_reclaim_units_say_so() {
     let mut host = Host::new(DriveConfig { fdp: None, ..config(2, Isolation::Initial) });

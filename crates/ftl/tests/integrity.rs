@@ -980,6 +980,7 @@ fn remaps_in_a_segmented_log_happen_wholly_or_not_at_all() {
 #[test]
 fn remaps_in_the_log_happen_wholly_or_not_at_all() {
     let Some(seen) = remaps_hold(Kind::Log, "in_the_log") else { return };
+    assert!(seen.updated > 100, "{} handles were given new reclaim units", seen.updated);
     assert!(seen.log_pages > 10_000, "{} pages of the log", seen.log_pages);
 }
 

@@ -57,6 +57,8 @@ impl Planner {
     /// before the drive's places are known.
     pub fn new(mut info: DeviceInfo, max_request_blocks: u64) -> Self {
         info.capabilities.devirtualize = None;
+        // no file system asks for them: the host places its writes
+        info.capabilities.reclaim_units = None;
         let mirror = Mirror::new(info.capabilities.thin);
         let state = PlannedDevice {
             info,
@@ -96,6 +98,11 @@ impl Planner {
     /// a power cut.
     pub fn keep_dead(&self) {
         self.0.borrow_mut().keeps_dead = true;
+    }
+
+    /// Takes over the zones of the drive, which a power cut may have closed.
+    pub fn set_zones(&self, zones: ZoneTable) {
+        self.0.borrow_mut().zones = Some(zones);
     }
 
     /// Lets go of the machine's drive.

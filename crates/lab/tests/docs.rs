@@ -10,8 +10,8 @@ use std::path::Path;
 
 use dovetail_lab::bench::figures_by_file_system;
 use dovetail_lab::results::{
-    DevirtualizeResult, DevirtualizeRun, DieResult, MapCacheResult, PreconditionResult,
-    ReplayResult, Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult,
+    DevirtualizeResult, HandleResult, DevirtualizeRun, DieResult, MapCacheResult, PlacementResult, PreconditionResult,
+    ReplayResult, RestartResult, Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult,
     ZoneLogResult,
 };
 use dovetail_vfs::{Figure, Figures};
@@ -32,7 +32,8 @@ fn document(name: &str) -> String {
 }
 
 fn case() -> Case {
-    let run = RunResult {
+    let mut run = RunResult {
+        restart: Some(RestartResult::default()),
         trace: Some(TraceResult::default()),
         replay: Some(ReplayResult::default()),
         precondition: Some(PreconditionResult::default()),
@@ -46,6 +47,8 @@ fn case() -> Case {
         }),
         ..common::bench_run("f2fs", "f2fs")
     };
+    let handles = vec![HandleResult::default()];
+    run.totals.drive.placement = Some(PlacementResult { handles, ..PlacementResult::default() });
     let results = Results::of("varmail".into(), 1.0, 1, vec![run]);
     Case {
         text: document("results-json.md"),

@@ -85,10 +85,20 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     Ok(Reproduction { comparisons, results })
 }
 
-/// Runs a plan; a stack that cannot do the job is a result.
+/// Runs a plan; a stack on which the job has no space is a result, any other failure is one of the
+/// whole.
 fn perform(setting: &Setting<'_>, plan: &Plan<'_>) -> Result<Results, BenchError> {
-    let (results, _) = setting.attempt(plan)?;
-    Ok(results)
+    let no_space = dovetail_vfs::Error::NoSpace.to_string();
+    let (results, failures) = setting.attempt(plan)?;
+    if let Some(failure) = failures.into_iter().find(|error| !error.to_string().contains(&no_space))
+    {
+        return Err(failure);
+    }
+    let errors = results.runs.iter().filter_map(|run| run.error.as_ref());
+    match errors.into_iter().find(|error| !error.contains(&no_space)) {
+        Some(error) => Err(BenchError::Workload(error.clone())),
+        None => Ok(results),
+    }
 }
 
 fn find<'r>(results: &'r Results, cell: Cell, stack: &str) -> Option<&'r RunResult> {

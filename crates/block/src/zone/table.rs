@@ -156,6 +156,8 @@ impl ZoneTable {
     /// The zones that the device changed by itself since there were so many changes, in order:
     /// closed in favour of others, or failed; and the changes by now.
     pub fn changed(&self, since: u64) -> Answer {
+        // whoever knows of more has asked before the power was cut
+        let since = if since > self.changes { 0 } else { since };
         let changed = self.changed.iter().filter(|(_, number)| **number > since);
         let zones = changed.flat_map(|(zone, _)| self.report(self.zones.start(*zone), 1)).collect();
         Answer::ChangedZones { zones, until: self.changes }

@@ -32,8 +32,8 @@ impl Drive {
         })
     }
 
-    /// Lets handles go on with empty reclaim units. What the write buffer holds of them is written
-    /// before.
+    /// Lets handles go on with empty reclaim units. What the write buffer holds, of whatever handle,
+    /// is written before.
     pub(super) fn update_handles(
         &mut self,
         at: SimTime,

@@ -71,14 +71,19 @@ impl Medium {
         self.lines.blocks(line).find(is_filled).map_or(CellMode::Native, |b| self.nand.mode(b))
     }
 
-    /// Gives a line to the first frontier of its mode that has no line in its place, one of its
-    /// stream if there is any. What is left of a word line that was being programmed is used up.
+    /// Gives a line to the first frontier of its mode that has no line in its place: one of its
+    /// stream, or for several streams if it holds pages of several, where there is any. What is left
+    /// of a word line that was being programmed is used up.
     fn reopen(&mut self, line: LineId, next: u32) -> bool {
         let (group, mode) = (self.lines.group(line), self.lines.mode(line));
-        let stream = self.stream_before(line, next);
+        let streams = self.streams_before(line, next);
         let is_vacant =
             |frontier: &Frontier| frontier.mode() == mode && frontier.open_line(group).is_none();
-        let is_its_own = |frontier: &Frontier| stream.is_some() && frontier.stream() == stream;
+        let is_its_own = |frontier: &Frontier| match streams[..] {
+            [] => false,
+            [stream] => frontier.stream() == Some(stream),
+            _ => frontier.stream().is_none(),
+        };
         let own = self.frontiers.iter().position(|f| is_vacant(f) && is_its_own(f));
         let Some(vacant) = own.or_else(|| self.frontiers.iter().position(is_vacant)) else {
             return false;
@@ -93,10 +98,15 @@ impl Medium {
         true
     }
 
-    /// The stream of the last page of a line before an index that can be read.
-    fn stream_before(&self, line: LineId, next: u32) -> Option<StreamId> {
-        let pages = (0..next).rev().map(|index| self.lines.page(line, index));
-        pages.into_iter().find_map(|ppn| self.nand.oob(ppn)).map(|oob| oob.stream)
+    /// The streams of the pages of a line before an index that can be read, each once.
+    fn streams_before(&self, line: LineId, next: u32) -> Vec<StreamId> {
+        let mut streams = Vec::new();
+        for oob in (0..next).filter_map(|index| self.nand.oob(self.lines.page(line, index))) {
+            if !streams.contains(&oob.stream) {
+                streams.push(oob.stream);
+            }
+        }
+        streams
     }
 
     fn filled_at(&self, line: LineId) -> Seq {

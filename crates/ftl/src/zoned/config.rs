@@ -285,6 +285,7 @@ fn check(drive: &DriveConfig, wanted: &ZoneConfig) -> Result<(), ConfigError> {
             "max_active is at least 1: each active zone needs memory of its own",
         ),
         (wanted.max_open > wanted.max_active, "max_open is at most max_active"),
+        (drive.fdp.is_some(), "zones have no reclaim units; leave [fdp] or [zones] out"),
         (
             drive.remap.is_some() || drive.devirtualize.is_some() || drive.addresses.is_some(),
             "zones go neither with remap nor with device addresses nor with a large address space",

@@ -308,7 +308,10 @@ pub fn run_watched(
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     if job.restart && result.error.is_none() && !job.stack.is_raw() {
-        result.restart = Some(restart::restart(job, system)?);
+        match restart::restart(job, system) {
+            Ok(restart) => result.restart = Some(restart),
+            Err(error) => result.error = Some(error.to_string()),
+        }
     }
     Ok(result)
 }

@@ -28,6 +28,9 @@ pub(super) fn restart(job: &Job<'_>, system: System) -> Result<RestartResult, Be
         let cycled = drive.power_cycle().ok_or_else(|| failed(job, &"its log has lost its map"))?;
         let (drive, work) = cycled.map_err(|error| failed(job, &error))?;
         cycle = work;
+        if let Some(zoned) = drive.zoned() {
+            planner.set_zones(zoned.zones().clone());
+        }
         Ok::<_, BenchError>(drive)
     })?;
     info!("mounting again after a power cut");

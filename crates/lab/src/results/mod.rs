@@ -135,8 +135,8 @@ pub struct RunResult {
     pub map_cache: Option<MapCacheResult>,
     /// The devirtualizer; null without one.
     pub devirtualize: Option<DevirtualizeResult>,
-    /// A power cut at the end; left out where there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// A power cut at the end; null where there was none.
+    #[serde(default)]
     pub restart: Option<RestartResult>,
     /// The drive's memory.
     pub memory: MemoryResult,

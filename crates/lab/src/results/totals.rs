@@ -80,7 +80,7 @@ pub struct DriveTotals {
     /// Merges of a log-block map; left out where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merges: Option<MergesResult>,
-    /// Reclaim units of a drive with flexible data placement; left out of others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Reclaim units of a drive with flexible data placement; null of others.
+    #[serde(default)]
     pub placement: Option<PlacementResult>,
 }

@@ -181,7 +181,9 @@ pub static OPTIONS: &[JobOption] = &[
     })
     .aka(&["blockalign"]),
     set("write_hint", "lifetime of what the job writes: see `docs/placement.md`", |s, v| {
-        s.lifetime = Lifetime::named(v.text).ok_or("none, short, medium, long or extreme")?;
+        s.lifetime = Lifetime::named(v.text)
+            .filter(|lifetime| *lifetime != Lifetime::NotSet)
+            .ok_or("none, short, medium, long or extreme")?;
         Ok(())
     }),
     set("rwmixread", "each call is drawn", |s, v| v.percent().map(|p| s.read_percent = p)),
