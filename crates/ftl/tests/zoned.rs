@@ -125,6 +125,25 @@ fn a_reset_takes_longer_the_fuller_the_zone_is() {
     assert_eq!(again, SimSpan::from_us(1600 + 13_800));
 }
 
+/// The zone that is being reset takes its write when that is over; another takes its own at once.
+#[test]
+fn a_write_that_waits_for_a_reset_holds_back_no_other_zone() {
+    let mut config = small();
+    let times = ZoneTimes { reset: SimSpan::from_us(1600), reset_full: SimSpan::from_us(13_800) };
+    config.zones.as_mut().unwrap().times = times;
+    for link_write_4k in [None, Some(SimSpan::from_us(2))] {
+        let mut drive = ZonedDrive::new(DriveConfig { link_write_4k, ..config.clone() }).unwrap();
+        write(&mut drive, us(0), 64, 64, false);
+        let action = ZoneAction::Reset;
+        let begun = us(200_000);
+        let reset = submit(&mut drive, begun, Command::Zone { start: Some(Lba(64)), action });
+        assert!(reset >= begun + SimSpan::from_us(15_400));
+        assert!(write(&mut drive, begun, 64, 1, false) > reset);
+        let other = write(&mut drive, begun, 128, 1, false);
+        assert!(other < begun + SimSpan::from_us(10), "{other:?}");
+    }
+}
+
 #[test]
 fn the_drive_tells_of_zones_that_it_closed() {
     let mut drive = ZonedDrive::new(small()).unwrap();

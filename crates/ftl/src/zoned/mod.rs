@@ -282,10 +282,12 @@ impl ZonedDrive {
         transfer(&mut self.link_backlog_until, at, ready, self.config.link_4k * blocks)
     }
 
-    fn link_in(&mut self, at: SimTime, blocks: u64) -> SimTime {
+    /// The end of a transfer of blocks to the drive: one that is ready later than its command comes
+    /// holds back no other.
+    fn link_in(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
         match self.config.link_write_4k {
-            Some(each) => transfer(&mut self.write_link_until, at, at, each * blocks),
-            None => self.link(at, at, blocks),
+            Some(each) => transfer(&mut self.write_link_until, at, ready, each * blocks),
+            None => self.link(at, ready, blocks),
         }
     }
 

@@ -25,14 +25,14 @@ impl ZonedDrive {
                 let at = range.start;
                 return Err(ZoneError::InvalidWrite { zone: 0, at, pointer: zones.first }.into());
             }
-            let received = self.link_in(at, range.blocks);
+            let received = self.link_in(at, at, range.blocks);
             let command = Command::Write { range, data, hints, fua };
             return Ok(self.page_mapped_submit(received, command)?.done);
         };
         self.table.begin_write(zone, range)?;
-        let at = self.after_reset(at, zone);
-        self.prepare(at, zone)?;
-        let received = self.link_in(at, range.blocks);
+        let ready = self.after_reset(at, zone);
+        self.prepare(ready, zone)?;
+        let received = self.link_in(at, ready, range.blocks);
         let mut now = self.wait_for_room(received, range.blocks);
         self.hold(zone, range, data, hints);
         self.move_pointer(now, zone, range)?;
