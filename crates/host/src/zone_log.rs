@@ -4,8 +4,10 @@
 //! What is written goes to the end of an open zone, and the map says where each block is. When few
 //! zones are empty, the full one with the fewest valid blocks is cleaned: they move to a zone of
 //! their own, and a reset empties it. That happens beside the host's commands, in steps at their
-//! own times; a write waits only when there is no zone left for it. The map is in memory and is
-//! not written down: for runs without power cuts. Conventional blocks are not used.
+//! own times; a write waits only when there is no zone left for it. Such a stall holds the commands
+//! behind it as well: cleaning is told to the device ahead of time then, and a device takes
+//! commands in the order of their times. The map is in memory and is not written down: for runs
+//! without power cuts. Conventional blocks are not used.
 
 use std::collections::VecDeque;
 
@@ -55,6 +57,9 @@ pub enum NoZoneLog {
         /// The least that would do.
         needed: u64,
     },
+    /// It lets one zone be active: what cleaning moves cannot go to a zone of its own.
+    #[error("a log in the host writes two zones at a time, and the drive allows one active zone")]
+    OneActive,
     /// It has more blocks than a map of four bytes an entry can name.
     #[error("a log in the host maps at most 16 TiB")]
     TooLarge,
@@ -84,6 +89,8 @@ struct Cleaning {
     due: SimTime,
     /// Blocks that were read: their addresses, their places and what they hold.
     read: Vec<(u32, u32, Content)>,
+    /// All was moved, and a flush has made it durable by the time of the next step.
+    is_durable: bool,
 }
 
 /// Blocks that can be written anywhere, on a device with zones.
@@ -113,6 +120,9 @@ impl<D: BlockDevice> ZoneLog<D> {
     /// See [`NoZoneLog`].
     pub fn new(below: D, spare_percent: f64) -> Result<Self, NoZoneLog> {
         let zones = below.info().capabilities.zones.ok_or(NoZoneLog::NoZones)?;
+        if zones.max_active == 1 {
+            return Err(NoZoneLog::OneActive);
+        }
         let all = u64::from(zones.count) * zones.capacity;
         if u64::from(zones.count) <= OWN_ZONES {
             return Err(NoZoneLog::TooFew { zones: zones.count, needed: OWN_ZONES + 1 });
@@ -144,6 +154,13 @@ impl<D: BlockDevice> ZoneLog<D> {
     /// Returns what it has done so far.
     pub fn counts(&self) -> ZoneLogCounts {
         self.counts
+    }
+
+    /// Blocks that it keeps for itself, in percent of the host's: as many as it was asked for, or
+    /// those of its own zones.
+    pub fn spare_percent(&self) -> f64 {
+        let all = u64::from(self.zones.count) * self.zones.capacity;
+        100.0 * (all - self.blocks) as f64 / self.blocks as f64
     }
 
     /// Bytes of the host's memory that its map takes: four for each block of the host's, and four
@@ -207,14 +224,9 @@ impl<D: BlockDevice> ZoneLog<D> {
         Ok(done)
     }
 
-    /// The frontier of a purpose; a device with one active zone has one for both.
-    fn frontier_of(&self, purpose: Purpose) -> usize {
-        usize::from(purpose == Purpose::Moved && self.zones.max_active != 1)
-    }
-
     /// Blocks that the zone of a purpose still takes, a new one if need be.
     fn room(&mut self, purpose: Purpose) -> Result<u64, DeviceError> {
-        let index = self.frontier_of(purpose);
+        let index = purpose as usize;
         if self.frontiers[index].is_none() {
             let zone = self.empty.pop_front();
             let zone = zone.ok_or_else(|| {
@@ -235,7 +247,7 @@ impl<D: BlockDevice> ZoneLog<D> {
         (count, blocks): (u64, impl Iterator<Item = u64>),
         (data, hints, fua): (Data<'_>, Hints, bool),
     ) -> Result<SimTime, DeviceError> {
-        let index = self.frontier_of(purpose);
+        let index = purpose as usize;
         let Some(Frontier { zone, written }) = self.frontiers[index] else { return Ok(at) };
         let range = BlockRange::new(Lba(self.zones.start(zone).0 + written), count);
         let done = self.below.submit(at, Command::Write { range, data, hints, fua })?.done;
@@ -256,9 +268,8 @@ impl<D: BlockDevice> ZoneLog<D> {
     /// cleaning.
     fn make_room(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
         let mut now = at;
-        let is_short = |log: &Self| {
-            log.frontiers[log.frontier_of(Purpose::Host)].is_none() && log.empty.len() <= 1
-        };
+        let is_short =
+            |log: &Self| log.frontiers[Purpose::Host as usize].is_none() && log.empty.len() <= 1;
         self.counts.stalls += u64::from(is_short(self));
         while is_short(self) {
             self.begin_cleaning(now);
@@ -290,12 +301,17 @@ impl<D: BlockDevice> ZoneLog<D> {
         let full = (0..self.zones.count).filter(is_full);
         let victim = full.min_by_key(|&zone| self.valid[zone as usize]);
         let victim = victim.filter(|&zone| self.valid[zone as usize] < capacity);
-        self.cleaning =
-            victim.map(|victim| Cleaning { victim, next: 0, due: at, read: Vec::new() });
+        self.cleaning = victim.map(|victim| Cleaning {
+            victim,
+            next: 0,
+            due: at,
+            read: Vec::new(),
+            is_durable: false,
+        });
     }
 
-    /// Writes what was read, or reads more, or resets the zone of which all was moved; returns when
-    /// that is done.
+    /// Writes what was read, or reads more, or when all was moved makes that durable and then resets
+    /// the zone; returns when that is done.
     fn clean_step(&mut self) -> Result<SimTime, DeviceError> {
         let Some(mut cleaning) = self.cleaning.take() else {
             return Err(DeviceError::Internal("the host's log has nothing to clean".into()));
@@ -305,6 +321,9 @@ impl<D: BlockDevice> ZoneLog<D> {
             cleaning.read.clear();
         } else if self.valid[cleaning.victim as usize] > 0 {
             self.read_valid(&mut cleaning)?;
+        } else if !cleaning.is_durable {
+            cleaning.due = self.below.submit(cleaning.due, Command::Flush)?.done;
+            cleaning.is_durable = true;
         } else {
             return self.empty_zone(cleaning.due, cleaning.victim);
         }
@@ -364,12 +383,11 @@ impl<D: BlockDevice> ZoneLog<D> {
         Ok(done)
     }
 
-    /// Empties a zone of which nothing is valid, when what was moved from it is durable.
+    /// Empties a zone of which nothing is valid; what was moved from it is durable.
     fn empty_zone(&mut self, at: SimTime, zone: u32) -> Result<SimTime, DeviceError> {
-        let durable = self.below.submit(at, Command::Flush)?.done;
         let start = Some(self.zones.start(zone));
         let command = Command::Zone { start, action: ZoneAction::Reset };
-        let done = self.below.submit(durable, command)?.done;
+        let done = self.below.submit(at, command)?.done;
         self.owners[zone as usize] = Vec::new();
         self.empty.push_back(zone);
         self.counts.resets += 1;
