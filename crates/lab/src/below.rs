@@ -14,15 +14,15 @@ use crate::results::ZoneLogResult;
 pub(crate) enum Below {
     /// The drive itself.
     Drive(Box<Storage>),
-    /// Through a log of the host's, which keeps so many percent for itself.
-    Log(Box<ZoneLog<Storage>>, f64),
+    /// Through a log of the host's.
+    Log(Box<ZoneLog<Storage>>),
 }
 
 impl Below {
     /// A drive, through a log in the host if a share of spare blocks is given for one.
     pub(crate) fn new(drive: Storage, log: Option<f64>) -> Result<Self, NoZoneLog> {
         Ok(match log {
-            Some(spare) => Self::Log(Box::new(ZoneLog::new(drive, spare)?), spare),
+            Some(spare) => Self::Log(Box::new(ZoneLog::new(drive, spare)?)),
             None => Self::Drive(Box::new(drive)),
         })
     }
@@ -37,20 +37,20 @@ impl Below {
     pub(crate) fn log_counts(&self) -> ZoneLogCounts {
         match self {
             Self::Drive(_) => ZoneLogCounts::default(),
-            Self::Log(log, _) => log.counts(),
+            Self::Log(log) => log.counts(),
         }
     }
 
     /// Results of the log since it had these counts; `None` without one.
     pub(crate) fn log_result(&self, before: ZoneLogCounts) -> Option<ZoneLogResult> {
-        let Self::Log(log, spare_percent) = self else { return None };
+        let Self::Log(log) = self else { return None };
         let counts = log.counts();
         let (written, moved) = (
             counts.written_blocks - before.written_blocks,
             counts.moved_blocks - before.moved_blocks,
         );
         Some(ZoneLogResult {
-            spare_percent: *spare_percent,
+            spare_percent: log.spare_percent(),
             written_blocks: written,
             moved_blocks: moved,
             waf: (written > 0).then(|| (written + moved) as f64 / written as f64),
@@ -67,7 +67,7 @@ impl Deref for Below {
     fn deref(&self) -> &Storage {
         match self {
             Self::Drive(drive) => drive,
-            Self::Log(log, _) => log.below(),
+            Self::Log(log) => log.below(),
         }
     }
 }
@@ -76,14 +76,14 @@ impl BlockDevice for Below {
     fn info(&self) -> DeviceInfo {
         match self {
             Self::Drive(drive) => drive.info(),
-            Self::Log(log, _) => log.info(),
+            Self::Log(log) => log.info(),
         }
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match self {
             Self::Drive(drive) => drive.submit(at, command),
-            Self::Log(log, _) => log.submit(at, command),
+            Self::Log(log) => log.submit(at, command),
         }
     }
 }

@@ -8,7 +8,7 @@ use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay};
 use dovetail_nand::Geometry;
 use dovetail_time::Rng;
-use dovetail_workload::trace::TraceOptions;
+use dovetail_workload::trace::{BlkEvent, TraceOptions};
 
 /// Lines of the page-mapped drive, and zones of the other; blocks of each.
 const ZONES: u32 = 240;
@@ -88,6 +88,9 @@ fn a_log_in_the_host_cleans_as_much_as_one_in_the_drive() {
     assert_eq!(in_host.stack.partition_bytes, HOST_BLOCKS * 4096);
     let on_drive = in_host.totals.device_waf.unwrap();
     assert!((1.0..1.02).contains(&on_drive), "the zoned drive moves nothing: {on_drive}");
+    let together = in_host.totals.total_waf.unwrap();
+    assert!((together / (log.waf.unwrap() * on_drive) - 1.0).abs() < 1e-9, "{together}");
+    assert!((log.spare_percent - 25.0).abs() < 1e-9, "{}", log.spare_percent);
     let (host, drive) = (log.waf.unwrap() * on_drive, in_drive.totals.device_waf.unwrap());
     assert!((host / drive - 1.0).abs() < 0.06, "{host} in the host, {drive} in the drive");
     assert!(drive > 2.0, "there is something to clean: {drive}");
@@ -118,6 +121,36 @@ fn a_trace_that_breaks_the_rules_of_zones_is_told_where() {
     assert_eq!(replay(&two, &mut |_| {}).unwrap().totals.written_bytes, 3 * 4096);
     let log = ReplayJob { zone_log: Some(7.0), ..plain };
     assert_eq!(replay(&log, &mut |_| {}).unwrap().totals.written_bytes, 4 * 4096);
+}
+
+/// A write that covers a block in part waits for a read, one after a flush for that; the next one
+/// to the zone waits for them.
+#[test]
+fn writes_to_a_zone_keep_their_order_behind_one_that_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let sectors = |first: u64, sectors: u64| format!("{} + {sectors}", ZONE_BLOCKS * 8 + first);
+    let partial = [("WS", 0, 12), ("WS", 16, 8), ("WS", 24, 8)];
+    let preflush = [("WS", 0, 8), ("FWS", 8, 8), ("WS", 16, 8)];
+    for (requests, blocks) in [(partial, 4), (preflush, 3)] {
+        let mut text = String::new();
+        for (number, (kind, first, count)) in requests.into_iter().enumerate() {
+            let at = format!("0.00000{number}000");
+            text += &format!("8,0 0 {number} {at} 1 Q {kind} {} [a]\n", sectors(first, count));
+        }
+        let path = folder.path().join("order.txt");
+        fs::write(&path, text).unwrap();
+        let trace_options = TraceOptions { blk_event: BlkEvent::Queue, ..TraceOptions::default() };
+        for pacing in [Pacing::Timed { speed: 1.0 }, Pacing::Closed { depth: 8 }] {
+            for host in [HostCosts::NONE, HostCosts::default()] {
+                let plain = job(&path, zoned(), None);
+                let trace_options = trace_options.clone();
+                let job = ReplayJob { precondition: false, trace_options, pacing, host, ..plain };
+                let result = replay(&job, &mut |_| {}).unwrap();
+                assert_eq!(result.requests.by_kind.write.count, 3);
+                assert_eq!(result.requests.by_kind.write.bytes, blocks * 4096);
+            }
+        }
+    }
 }
 
 #[test]

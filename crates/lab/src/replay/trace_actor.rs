@@ -8,7 +8,7 @@ use dovetail_host::{CheckedDevice, Event, Events, InFlight, PlanStep as Command,
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Op, Request};
 
-use super::pending::{Pending, Slots};
+use super::pending::{Pending, Slots, ZoneQueues};
 use super::{Pacing, ReplayError, ReplayJob};
 use crate::below::Below;
 use crate::lane::{Lane, Machine, Part};
@@ -45,6 +45,7 @@ pub(super) struct TraceActor<'a> {
     sample: Sample,
     /// The zones of a drive that is written as it is, as the trace leaves them.
     zones: Option<ZoneTable>,
+    zone_queues: ZoneQueues,
     /// Counts of the host's log when the replay began.
     log_before: ZoneLogCounts,
 }
@@ -73,6 +74,7 @@ impl<'a> TraceActor<'a> {
             recorder,
             sample: Sample::new(job.drive.seed),
             zones,
+            zone_queues: ZoneQueues::default(),
             log_before,
         }
     }
@@ -160,12 +162,14 @@ impl<'a> TraceActor<'a> {
         if matches!(event, Event::Ended { .. }) {
             pending.open -= 1;
             self.end_part(&mut pending, part, at);
+        } else {
+            pending.wakes = false;
         }
         self.go_on(at, pending)
     }
 
     fn perform(&mut self, at: SimTime, request: &Request) -> Result<(), ReplayError> {
-        let mut pending = Pending { arrived: at, write: None, open: 0, done: at };
+        let mut pending = Pending { arrived: at, write: None, wakes: false, open: 0, done: at };
         if request.preflush || request.op == Op::Flush {
             self.trace.requests.flush += 1;
             self.issue(at, &mut pending, Part::Flush, Command::Flush)?;
@@ -268,28 +272,55 @@ impl<'a> TraceActor<'a> {
         self.recorder.latency(0, kind, pending.arrived, done);
     }
 
-    /// Issues the write if nothing before it is under way; ends the request if nothing of it is.
-    fn go_on(&mut self, at: SimTime, mut pending: Pending) -> Result<(), ReplayError> {
-        if pending.open == 0
-            && let Some((range, fua)) = pending.write
-        {
-            let slot = self.slots.next();
-            if pending.done > at {
-                self.machine.wake_at(pending.done, Lane::Request { slot, part: Part::Write });
-                self.slots.put(slot, pending);
-                return Ok(());
+    /// Issues the write if nothing before it is under way, and those to its zone that waited for
+    /// it; ends a request if nothing of it is under way.
+    fn go_on(&mut self, at: SimTime, pending: Pending) -> Result<(), ReplayError> {
+        let mut next = Some(pending);
+        while let Some(mut pending) = next.take() {
+            let issued = self.issue_write(at, &mut pending)?;
+            if pending.open > 0 || pending.write.is_some() {
+                self.slots.put(self.slots.next(), pending);
+            } else {
+                self.in_flight.enter(pending.done);
+                self.last_done = self.last_done.max(pending.done);
             }
-            pending.write = None;
-            let write = Command::Write { range, hints: Hints::default(), fua };
-            self.issue(at, &mut pending, Part::Write, write)?;
+            let waiting = issued.and_then(|zone| self.zone_queues.first(zone));
+            next = waiting.and_then(|slot| self.slots.take_if(slot, Pending::only_waits));
         }
-        if pending.open > 0 {
-            self.slots.put(self.slots.next(), pending);
-            return Ok(());
-        }
-        self.in_flight.enter(pending.done);
-        self.last_done = self.last_done.max(pending.done);
         Ok(())
+    }
+
+    /// Issues the write of a request if its time has come; returns its zone if it was issued.
+    fn issue_write(
+        &mut self,
+        at: SimTime,
+        pending: &mut Pending,
+    ) -> Result<Option<u32>, ReplayError> {
+        let Some((range, fua)) = pending.write else { return Ok(None) };
+        let (zone, slot) = (self.zone_of(range), self.slots.next());
+        let is_first = zone.is_none_or(|zone| self.zone_queues.is_first(zone, slot));
+        if pending.open > 0 || pending.done > at || !is_first {
+            if pending.open == 0 && pending.done > at {
+                self.machine.wake_at(pending.done, Lane::Request { slot, part: Part::Write });
+                pending.wakes = true;
+            }
+            if let Some(zone) = zone {
+                self.zone_queues.enter(zone, slot);
+            }
+            return Ok(None);
+        }
+        pending.write = None;
+        let write = Command::Write { range, hints: Hints::default(), fua };
+        self.issue(at, pending, Part::Write, write)?;
+        if let Some(zone) = zone {
+            self.zone_queues.leave(zone);
+        }
+        Ok(zone)
+    }
+
+    /// The zone that a write to a drive with zones as it is goes to.
+    fn zone_of(&self, range: BlockRange) -> Option<u32> {
+        self.zones.as_ref()?.zones().index(range.start)
     }
 
     /// The request's range, folded into the drive if that is allowed.
