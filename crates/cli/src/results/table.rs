@@ -78,10 +78,7 @@ const FILE_SYSTEM: &[Row<RunResult>] = &[
     }),
     row("  host memory of its map", |r| bytes(r.zone_log.as_ref()?.map_bytes)),
     row("drive's write amplification", |r| waf(r.totals.device_waf)),
-    row("together", |r| match &r.zone_log {
-        Some(log) => waf(log.waf.zip(r.totals.device_waf).map(|(log, drive)| log * drive)),
-        None => waf(r.totals.total_waf),
-    }),
+    row("together", |r| waf(r.totals.total_waf)),
 ];
 
 const EVENTS: &[Row<RunResult>] =
