@@ -18,7 +18,7 @@ pub(crate) const FIGURE: Figure = Figure {
             that blocks are drawn anew each time. With each block once a pass, fio's default, both modes fall to 55 %, the drive's \
             own cleaning alone, since segments die as a whole before they are needed. RM-IPU is not in this figure of the paper; a \
             drive that remaps has to map units of 4 KiB, so all four lines are on such a model of it, with remaps in non-volatile \
-            memory. What decides the shares of ext4's bandwidth is how many commands a second the controller takes: ext4 writes home block by \
+            memory. The host has memory for the files' nodes (120 MB). What decides the shares of ext4's bandwidth is how many commands a second the controller takes: ext4 writes home block by \
             block, F2FS in long runs. The data sheet allows 500,000, which are in the profile; --sensitivity shows others.",
     reduced: 64,
     run,

@@ -20,6 +20,10 @@ const DIRTY_BACKGROUND_PERCENT: u64 = 10;
 /// beside the nodes.
 const FEWEST_DIRTY_NODES: f64 = 64.0;
 
+/// Nodes in memory, in parts of the page cache: as much of it as a mount's defaults give them. Linux
+/// keeps nodes in the page cache itself, without a bound of their own, so they grow with it.
+const PAGE_CACHE_TO_NODES: u64 = 2;
+
 /// Up to this size the kernel (6.1) treats a volume as small: it overwrites in place.
 const SMALL_VOLUME: f64 = (16_u64 << 30) as f64;
 
@@ -151,6 +155,7 @@ fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
         gc_urgent: sysfs.gc_urgent.map_or(options.gc_urgent, |urgent| urgent != 0),
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
         page_cache_bytes: setup.memory_bytes,
+        node_cache_bytes: setup.memory_bytes / PAGE_CACHE_TO_NODES,
         dirty_background_bytes: Some(setup.memory_bytes / 100 * DIRTY_BACKGROUND_PERCENT),
         ..options
     })
@@ -159,6 +164,28 @@ fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_in_memory_shrink_with_the_page_cache() {
+        let (mkfs, sysfs) = Default::default();
+        let at = |memory_bytes, scale: &str| {
+            let setup = Setup {
+                mount: "",
+                mkfs: &mkfs,
+                sysfs: &sysfs,
+                memory_bytes,
+                scale: scale.parse().unwrap(),
+                device_addresses: false,
+            };
+            let options = mount_options(&setup).unwrap();
+            (options.page_cache_bytes, options.node_cache_bytes)
+        };
+        let of_a_mount = Options::default();
+        let whole = at(of_a_mount.page_cache_bytes, "1");
+        assert_eq!(whole, (of_a_mount.page_cache_bytes, of_a_mount.node_cache_bytes));
+        assert_eq!(at(whole.0 / 64, "1/64"), (whole.0 / 64, whole.1 / 64));
+        assert_eq!(at(1 << 30, "1"), (1 << 30, 1 << 29));
+    }
 
     #[test]
     fn checkpoints_come_at_no_fewer_dirty_nodes_than_the_floor() {
