@@ -10,9 +10,9 @@ use std::path::Path;
 
 use dovetail_lab::bench::figures_by_file_system;
 use dovetail_lab::results::{
-    DevirtualizeResult, HandleResult, DevirtualizeRun, DieResult, MapCacheResult, PlacementResult, PreconditionResult,
-    ReplayResult, RestartResult, Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult,
-    ZoneLogResult,
+    DevirtualizeResult, DevirtualizeRun, DieResult, HandleResult, MapCacheResult, PlacementResult,
+    PreconditionResult, ReplayResult, RestartResult, Results, RunResult, SCHEMA, SCHEMA_VERSION,
+    ScatterPoint, TraceResult, ZoneLogResult,
 };
 use dovetail_vfs::{Figure, Figures};
 use serde_json::Value;
