@@ -184,7 +184,7 @@ fn moved_data_stay_apart_over_a_power_cut() {
     let mut rng = Rng::new(5);
     for _ in 0..6 * 96 * UNIT {
         let at = rng.below(90 * UNIT);
-        host.write(at, u8::from(at % 3 == 0));
+        host.write(at, u8::from(at.is_multiple_of(3)));
     }
     let left = |report: PlacementReport| {
         report.handles.iter().map(|handle| handle.blocks_left).collect::<Vec<_>>()
