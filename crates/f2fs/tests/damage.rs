@@ -5,8 +5,9 @@
 use dovetail_vfs::kit::VolumeTree;
 use std::sync::OnceLock;
 
+use crate::common::bed::{Bed, copied, zoned_beds};
 use crate::common::{kernel_image, tool};
-use dovetail_block::{Lba, MemoryDevice};
+use dovetail_block::{BlockDevice, Lba, MemoryDevice};
 use dovetail_f2fs::{ClusterFault, Corrupt, Damage, Error, Visit, Volume};
 use proptest::prelude::*;
 
@@ -24,10 +25,26 @@ fn image() -> &'static (MemoryDevice, Vec<Lba>) {
     })
 }
 
+/// The same tree on one zoned device and on two.
+fn zoned_images() -> &'static [(Bed, MemoryDevice, Vec<Lba>)] {
+    static IMAGES: OnceLock<Vec<(Bed, MemoryDevice, Vec<Lba>)>> = OnceLock::new();
+    IMAGES.get_or_init(|| {
+        let filled = |(_, empty)| {
+            let device = copied(kernel_image("f2fs-default"), empty);
+            let image = device.image();
+            let mut used: Vec<_> = image.used().map(|(lba, _)| lba).collect();
+            let main = Volume::open(image.clone()).unwrap().superblock().main_start.0;
+            used.retain(|block| block.0 < main + 512 * 4);
+            (device.bed(), image, used)
+        };
+        zoned_beds().map(filled).into()
+    })
+}
+
 /// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was
 /// wrong.
-fn read_all(image: MemoryDevice) -> Result<(usize, usize), Error> {
-    let mut volume = Volume::open(image)?;
+fn read_all(device: impl BlockDevice) -> Result<(usize, usize), Error> {
+    let mut volume = Volume::open(device)?;
     let root = volume.root()?;
     let (mut good, mut bad) = (0, 0);
     let mut buffer = vec![0; 1 << 20];
@@ -55,6 +72,9 @@ fn read_all(image: MemoryDevice) -> Result<(usize, usize), Error> {
 #[test]
 fn an_undamaged_image_reads_without_an_error() {
     assert_eq!(read_all(image().0.clone()), Ok((1095, 0)));
+    for (bed, image, _) in zoned_images() {
+        assert_eq!(read_all(bed.device(image)), Ok((1095, 0)));
+    }
 }
 
 proptest! {
@@ -68,6 +88,16 @@ proptest! {
             image.bytes_mut(used[block.index(used.len())]).unwrap()[byte] ^= mask;
         }
         let _ = read_all(image);
+    }
+
+    #[test]
+    fn nor_do_they_on_zones(which in 0..2_usize, flips in prop::collection::vec((any::<prop::sample::Index>(), 0..4096_usize, 1..=255_u8), 1..60)) {
+        let (bed, image, used) = &zoned_images()[which];
+        let mut image = image.clone();
+        for (block, byte, mask) in flips {
+            image.bytes_mut(used[block.index(used.len())]).unwrap()[byte] ^= mask;
+        }
+        let _ = read_all(bed.device(&image));
     }
 }
 

@@ -33,4 +33,5 @@ mod wide_registers;
 mod zoned;
 mod zoned_images;
 mod zoned_mkfs;
+mod zoned_pointers;
 mod zoned_truth;

@@ -52,7 +52,7 @@ pub use finding::{Finding, Remedy};
 pub use repair::{RepairError, repair};
 pub use report::{Area, Counts, Report};
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use dovetail_block::BlockDevice;
 
@@ -134,6 +134,8 @@ struct Checker<'p, D> {
     orphans: Vec<Nid>,
     /// The zones of the device, if the volume is zoned and they are known.
     zones: Option<SectionZones>,
+    /// Sections whose zone can no longer be written.
+    worn: BTreeSet<u32>,
     /// The SSA block last asked for.
     summary: Option<(BlockAddr, std::sync::Arc<dovetail_block::BlockBytes>)>,
 }
@@ -163,6 +165,7 @@ fn run<D: BlockDevice>(
         fixes: Vec::new(),
         orphans: Vec::new(),
         zones: None,
+        worn: BTreeSet::new(),
         summary: None,
     };
     checker.read_device_addresses()?;

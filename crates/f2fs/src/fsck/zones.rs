@@ -1,6 +1,6 @@
 //! Zoned volumes: the write pointers of the device against the logs and what is in use.
 
-use dovetail_block::{BlockDevice, Zone};
+use dovetail_block::{BlockDevice, Zone, ZoneState};
 
 use super::{Checker, Finding};
 use crate::error::{Error, Incompatible};
@@ -34,6 +34,9 @@ impl<D: BlockDevice> Checker<'_, D> {
             let section = zones.section_at(zone.start);
             let sections = self.volume.superblock.section_count;
             if let Some(section) = section.filter(|&s| zone.state.is_some() && s < sections) {
+                if matches!(zone.state, Some(ZoneState::ReadOnly | ZoneState::Offline)) {
+                    self.worn.insert(section);
+                }
                 self.check_zone(section, &zone)?;
             }
         }
@@ -60,6 +63,7 @@ impl<D: BlockDevice> Checker<'_, D> {
                 let (segno, offset) = (position.segment, position.offset.into());
                 self.found(Finding::LogPointer { log, segno, offset, zone, written });
             }
+            None if self.worn.contains(&section) => {} // it cannot be reset
             None if written > 0 && last_used.is_none() && !self.is_claimed(first, per_section) => {
                 self.found(Finding::ZoneLeft { zone, written });
             }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, Lba, MemoryDevice};
+use dovetail_block::{BlockBytes, BlockDevice, Lba, MemoryDevice};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
     Bitmaps, CRC_SEED, Checkpoint, Features, Inode, Nid, SegNo, Superblock, Variant, crc32,
@@ -225,8 +225,44 @@ impl Lab {
 pub struct Referee {
     path: PathBuf,
     file: File,
+    second: Option<Second>,
     sound: MemoryDevice,
     _folder: tempfile::TempDir,
+}
+
+/// The file of a volume's second device, whose path the superblock has to name.
+struct Second {
+    file: File,
+    /// The first of its blocks.
+    start: u64,
+    /// The paths that the superblock names, and those of the files.
+    renamed: [(String, PathBuf); 2],
+}
+
+impl Second {
+    fn of(image: &MemoryDevice, folder: &std::path::Path) -> Option<Self> {
+        let superblock = Volume::open(image.clone()).unwrap().superblock().clone();
+        let [first, second] = &superblock.devices[..] else { return None };
+        let (path, start) = (folder.join("second"), superblock.device_blocks()[0]);
+        let file = File::create(&path).unwrap();
+        file.set_len((image.info().blocks - start) * 4096).unwrap();
+        let renamed = [(first.path.clone(), folder.join("image")), (second.path.clone(), path)];
+        Some(Self { file, start, renamed })
+    }
+
+    /// The superblock with the files' paths where it named the devices: fsck.f2fs compares them.
+    fn renamed(&self, superblock: &BlockBytes) -> BlockBytes {
+        let mut bytes = *superblock;
+        for (device, (named, path)) in self.renamed.iter().enumerate() {
+            let field = &mut bytes[1024 + 2201 + 68 * device..][..64];
+            if field.starts_with(named.as_bytes()) {
+                let path = path.to_str().unwrap().as_bytes();
+                field.fill(0);
+                field[..path.len()].copy_from_slice(path);
+            }
+        }
+        bytes
+    }
 }
 
 /// Verdict of fsck.f2fs.
@@ -243,7 +279,25 @@ impl Referee {
         let path = folder.path().join("image");
         sound.write_to(&path).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
-        Self { path, file, sound: sound.clone(), _folder: folder }
+        let second = Second::of(sound, folder.path());
+        let referee = Self { path, file, second, sound: sound.clone(), _folder: folder };
+        if let Some(second) = &referee.second {
+            referee.file.set_len(second.start * 4096).unwrap();
+            sound.used().for_each(|(lba, _)| referee.put(lba, sound.bytes(lba).unwrap()));
+        }
+        referee
+    }
+
+    fn put(&self, lba: Lba, bytes: &BlockBytes) {
+        match &self.second {
+            Some(second) if lba.0 >= second.start => {
+                second.file.write_all_at(bytes, (lba.0 - second.start) * 4096).unwrap();
+            }
+            Some(second) if lba.0 < 2 => {
+                self.file.write_all_at(&second.renamed(bytes), lba.0 * 4096).unwrap();
+            }
+            _ => self.file.write_all_at(bytes, lba.0 * 4096).unwrap(),
+        }
     }
 
     /// The verdict about `image`, which differs from the sound one in a few blocks.
@@ -253,12 +307,12 @@ impl Referee {
         let used = image.used().map(|(lba, _)| (lba, image.bytes(lba).unwrap()));
         let changed: Vec<_> = used.filter(|(lba, bytes)| !same(*lba, bytes)).collect();
         for (lba, bytes) in &changed {
-            self.file.write_all_at(&bytes[..], lba.0 * 4096).unwrap();
+            self.put(*lba, bytes);
         }
         let verdict = verdict(&self.path);
         for (lba, _) in changed {
             let bytes = self.sound.bytes(lba).unwrap_or(&zeros);
-            self.file.write_all_at(&bytes[..], lba.0 * 4096).unwrap();
+            self.put(lba, bytes);
         }
         self.file.flush().unwrap();
         verdict

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
+pub mod bed;
 pub mod iplfs;
 pub mod lab;
 pub mod manifest;

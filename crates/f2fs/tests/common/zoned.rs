@@ -29,14 +29,18 @@ pub fn zones(mib: u64, size: u64, capacity: u64, conventional: u64) -> Zones {
 /// A new zoned volume.
 pub fn zoned_volume(mib: u64, zones: Zones) -> ZonedDevice<MemoryDevice> {
     let mut device = ZonedDevice::new(MemoryDevice::new(mib * MIB), zones);
-    let options = MkfsOptions {
+    mkfs(&mut device, &zoned_options()).unwrap();
+    device
+}
+
+/// What zoned volumes of tests are made with.
+pub fn zoned_options() -> MkfsOptions {
+    MkfsOptions {
         features: Features::BLKZONED,
         checkpoint_version: 0x6B8B_4567,
         time: Timestamp { seconds: 1_700_000_000, nanoseconds: 0 },
         ..MkfsOptions::default()
-    };
-    mkfs(&mut device, &options).unwrap();
-    device
+    }
 }
 
 /// The states that a device's content lets its zones be in: each is written up to its last block.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use dovetail_block::{Lba, MemoryDevice};
+use dovetail_block::{Lba, MemoryDevice, Scheduler};
 use dovetail_f2fs::F2fs;
 use dovetail_f2fs::fsck::{Options, Severity, check, repair};
 use dovetail_f2fs::mkfs::MkfsOptions;
@@ -11,6 +11,7 @@ use dovetail_testkit::RecordingDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, NewNode, SetAttr, Timestamp, XattrFlags};
 
+use crate::common::bed::{on_one, on_two};
 use crate::common::iplfs::{all_features, iplfs_device, iplfs_options};
 use crate::common::lab::{At, Lab};
 use crate::common::{kernel_image, tool};
@@ -18,7 +19,7 @@ use crate::input::Seed;
 
 /// Number of small images. They come often, those of a kernel now and then, since they take fifty
 /// times as long.
-pub(crate) const SMALL: usize = 6;
+pub(crate) const SMALL: usize = 10;
 
 /// The small images, then five of a kernel.
 pub(crate) fn seeds() -> Vec<Seed> {
@@ -33,6 +34,10 @@ pub(crate) fn seeds() -> Vec<Seed> {
         Seed::new("small with features", features),
         Seed::new("IPLFS", iplfs_image()),
         Seed::new("IPLFS, crashed", crashed(iplfs_image())),
+        Seed::zoned("zoned", &with_tree(on_one(96, 2, 2, 8))),
+        Seed::zoned("zoned, crashed", &crashed(with_tree(on_one(96, 2, 2, 8)))),
+        Seed::zoned("two devices", &with_tree(on_two(64, 96, 4, 3))),
+        Seed::zoned("two devices, crashed", &crashed(with_tree(on_two(64, 96, 4, 3)))),
         Seed::new("kernel", kernel_image("f2fs-default")),
         Seed::new("kernel with features", kernel_image("f2fs-features")),
         Seed::new("not unmounted", kernel_image("f2fs-crash")),
@@ -45,8 +50,13 @@ pub(crate) fn seeds() -> Vec<Seed> {
 /// log.
 fn iplfs_image() -> MemoryDevice {
     let options = MkfsOptions { features: all_features(), ..iplfs_options() };
-    let mut fs =
-        F2fs::mount(iplfs_device(64 << 20, &options), Default::default(), SimTime::ZERO).unwrap();
+    with_tree(iplfs_device(64 << 20, &options))
+}
+
+/// Directories, a file with direct and indirect nodes, and blocks that were freed, on an empty
+/// volume that is not unmounted.
+fn with_tree<D: Scheduler>(device: D) -> D {
+    let mut fs = F2fs::mount(device, Default::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
     let file = NewNode { mode: 0o100_644, rdev: (0, 0) };
     let dir =
@@ -66,11 +76,11 @@ fn iplfs_image() -> MemoryDevice {
 }
 
 /// The image after a power cut that follows some fsyncs, with an orphan in the last checkpoint.
-fn crashed(image: MemoryDevice) -> MemoryDevice {
-    let mut fs = F2fs::mount(image, Default::default(), SimTime::ZERO).unwrap();
+fn crashed<D: Scheduler>(device: D) -> D {
+    let mut fs = F2fs::mount(device, Default::default(), SimTime::ZERO).unwrap();
     let caller = Caller { uid: 1, gid: 2, now: Timestamp::default() };
     let root = fs.root();
-    let make = |fs: &mut F2fs<MemoryDevice>, name: &[u8], size: usize| {
+    let make = |fs: &mut F2fs<D>, name: &[u8], size: usize| {
         let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
         let ino = fs.create(&caller, root, name, &node).unwrap().ino;
         fs.write(&caller, ino, 0, &vec![b'x'; size]).unwrap();
@@ -95,8 +105,8 @@ fn crashed(image: MemoryDevice) -> MemoryDevice {
     }
     fs.write(&caller, known, 0, &[b'w'; 100]).unwrap();
     fs.fsync(known, false).unwrap();
-    let crashed = fs.into_device();
-    let report = check(crashed.clone(), Options::default(), |_| {}).unwrap();
+    let mut crashed = fs.into_device();
+    let report = check(&mut crashed, Options::default(), |_| {}).unwrap();
     assert!(report.is_clean(), "{:?}", report.findings);
     crashed
 }

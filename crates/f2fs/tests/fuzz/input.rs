@@ -7,6 +7,7 @@ use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{BlockAddr, Footer, Variant, area_start};
 use dovetail_time::{Rng, SimTime};
 
+use crate::common::bed::{Bed, BedDevice};
 use crate::common::lab::Lab;
 
 /// Blocks with one structure, and the fields (offset, bytes) in them.
@@ -16,6 +17,7 @@ type Structure = (Vec<u64>, Vec<(usize, usize)>);
 pub(crate) struct Seed {
     pub(crate) name: &'static str,
     lab: Lab,
+    bed: Bed,
     structures: Vec<Structure>,
     /// Blocks that one use of an input may read or write before it counts as hanging.
     max_blocks: u64,
@@ -25,12 +27,14 @@ pub(crate) struct Seed {
 pub(crate) struct Input<'a> {
     seed: &'a Seed,
     pub(crate) lab: Lab,
+    /// The image on its zones, if it has any: what is written goes there.
+    zoned: Option<BedDevice>,
     blocks: u64,
 }
 
 impl BlockDevice for Input<'_> {
     fn info(&self) -> DeviceInfo {
-        self.lab.image.info()
+        self.zoned.as_ref().map_or_else(|| self.lab.image.info(), BlockDevice::info)
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -42,7 +46,10 @@ impl BlockDevice for Input<'_> {
             "hangs: {} blocks were read and written",
             self.blocks
         );
-        self.lab.image.submit(at, command)
+        match &mut self.zoned {
+            Some(device) => device.submit(at, command),
+            None => self.lab.image.submit(at, command),
+        }
     }
 }
 
@@ -60,20 +67,37 @@ fn fields(
 
 impl Seed {
     pub(crate) fn new(name: &'static str, image: MemoryDevice) -> Self {
+        Self::on(name, Bed::default(), image)
+    }
+
+    /// A seed on zones.
+    pub(crate) fn zoned(name: &'static str, device: &BedDevice) -> Self {
+        Self::on(name, device.bed(), device.image())
+    }
+
+    fn on(name: &'static str, bed: Bed, image: MemoryDevice) -> Self {
         let lab = Lab::new(image);
         let structures = structures(&lab);
         let max_blocks = 40 * lab.image.used().count() as u64 + 20_000;
-        Self { name, lab, structures, max_blocks }
+        Self { name, lab, bed, structures, max_blocks }
     }
 
     pub(crate) fn sound(&self) -> Input<'_> {
-        Input { seed: self, lab: self.lab.clone(), blocks: 0 }
+        let zoned = self.bed.is_zoned().then(|| self.bed.device(&self.lab.image));
+        Input { seed: self, lab: self.lab.clone(), zoned, blocks: 0 }
     }
 
     pub(crate) fn input(&self, rng: &mut Rng) -> Input<'_> {
         let mut input = self.sound();
         for _ in 0..=rng.below(5) {
             input.mutate(rng);
+        }
+        if self.bed.is_zoned() {
+            let mut bed = self.bed.clone();
+            if rng.below(3) == 0 {
+                bed.contradict(rng);
+            }
+            input.zoned = Some(bed.device(&input.lab.image));
         }
         input
     }
@@ -302,6 +326,16 @@ fn structures(lab: &Lab) -> Vec<Structure> {
 }
 
 impl Input<'_> {
+    /// It lies on zones.
+    pub(crate) fn is_zoned(&self) -> bool {
+        self.zoned.is_some()
+    }
+
+    /// A copy of the devices as they are now.
+    pub(crate) fn device(&self) -> BedDevice {
+        self.zoned.clone().unwrap_or_else(|| Bed::default().device(&self.lab.image))
+    }
+
     /// The input for its next use.
     pub(crate) fn rewound(&mut self) -> &mut Self {
         self.blocks = 0;

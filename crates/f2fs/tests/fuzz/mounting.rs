@@ -27,7 +27,7 @@ pub(crate) fn read(input: &mut Input<'_>) {
 pub(crate) fn change(input: &mut Input<'_>, rng: &mut Rng) {
     for _ in 0..2 {
         let options = Options {
-            mode: if rng.below(4) == 0 { Mode::Lfs } else { Mode::Adaptive },
+            mode: if rng.below(4) == 0 || input.is_zoned() { Mode::Lfs } else { Mode::Adaptive },
             page_cache_bytes: 64 << (10 + rng.below(11)),
             node_cache_bytes: 64 << (10 + rng.below(10)),
             ..Options::default()

@@ -1,10 +1,9 @@
 //! Reads an input as of its last checkpoint, checks it and repairs a copy.
 
-use dovetail_block::MemoryDevice;
 use dovetail_f2fs::fsck::{Finding, Options, Severity, check, repair};
 use dovetail_f2fs::{Visit, Volume};
-use dovetail_testkit::RecordingDevice;
 
+use crate::common::bed::BedDevice;
 use crate::input::Input;
 
 /// Verdict of a check on an input.
@@ -61,15 +60,13 @@ pub(crate) fn checked(input: &mut Input<'_>) -> Verdict {
 
 /// A repair leaves no more errors than there were, and nothing that it could do itself.
 pub(crate) fn repair_too(input: &Input<'_>) {
-    let errors = |image: &MemoryDevice| {
-        check(image.clone(), Options::default(), |_| {})
-            .map_or(0, |report| report.count(Severity::Error))
+    let errors = |device: &mut BedDevice| {
+        check(device, Options::default(), |_| {}).map_or(0, |report| report.count(Severity::Error))
     };
-    let before = errors(&input.lab.image);
-    let device = RecordingDevice::new(input.lab.image.clone());
-    let recording = device.recording();
-    if repair(device).is_ok() {
-        let after = errors(&recording.newest());
+    let mut device = input.device();
+    let before = errors(&mut device);
+    if repair(&mut device).is_ok() {
+        let after = errors(&mut device);
         assert!(after <= before, "a repair made {after} errors of {before}");
     }
 }

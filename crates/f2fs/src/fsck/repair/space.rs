@@ -133,7 +133,7 @@ impl<D: BlockDevice> Repair<'_, D> {
         for section in (0..self.space.sections_below.unwrap_or(sections)).rev() {
             self.space.sections_below = Some(section);
             let first = section * per_section;
-            let mut is_free = true;
+            let mut is_free = !self.checker.worn.contains(&section);
             for segno in (first..first + per_section).map(SegNo) {
                 is_free &= self.is_free(segno)?;
             }

@@ -233,6 +233,7 @@ impl SegmentSpace {
         let sections: BTreeSet<u32> =
             self.segments.prefree().map(|segno| self.segments.section_of(segno)).collect();
         self.segments.commit();
+        self.set_worn_aside();
         let Some(zones) = &mut self.zones else { return };
         for section in sections {
             if !self.segments.is_section_free(section) {

@@ -49,7 +49,9 @@ impl SegmentSpace {
         let flags = draft.checkpoint.flags;
         let mut next = Checkpoint {
             logs: std::array::from_fn(|log| self.logs[log].position()),
-            free_segments: self.segments.free_after_checkpoint() + self.staging.segments(),
+            free_segments: self.segments.free_after_checkpoint()
+                + self.staging.segments()
+                + self.worn_segments(),
             summary_start,
             total_blocks: summary_start + (data.len() + nodes.len()) as u32 + 1,
             flags: if compact { flags.with(CheckpointFlags::COMPACT) } else { flags },

@@ -44,12 +44,14 @@ impl SegmentSpace {
         CleaningState { is_enough: enough_free(&with_freed), needs_checkpoint: few && freed > 0 }
     }
 
-    /// A section that can be cleaned: partly valid, with no log in it.
+    /// A section that can be cleaned: partly valid, with no log in it. One whose zone is worn out
+    /// would make no room.
     pub(crate) fn is_candidate(&self, section: u32) -> bool {
         let full = self.section_blocks();
         let valid = self.segments.section_valid(section);
         valid > 0
             && valid < full
+            && !self.is_worn(section)
             && !self.logs.iter().any(|log| self.segments.section_of(log.segno) == section)
     }
 

@@ -60,7 +60,11 @@ impl ZoneMap {
         match state {
             ZoneState::Empty => {}
             ZoneState::Full => self.written[section as usize] = capacity,
-            ZoneState::ReadOnly | ZoneState::Offline => drop(self.worn.insert(section)),
+            ZoneState::Offline => drop(self.worn.insert(section)),
+            ZoneState::ReadOnly => {
+                self.written[section as usize] = written;
+                self.worn.insert(section);
+            }
             _ => {
                 self.written[section as usize] = written;
                 self.unfinished.insert(section);
@@ -85,7 +89,7 @@ impl ZoneMap {
 
     /// The section has become free.
     pub(super) fn note_free(&mut self, section: u32) {
-        if self.written(section) > 0 {
+        if self.written(section) > 0 && !self.worn.contains(&section) {
             self.dead.insert(section);
         }
     }
@@ -134,9 +138,25 @@ impl SegmentSpace {
     /// Segments whose zone is worn out are never taken.
     pub(super) fn set_worn_aside(&mut self) {
         let Some(zones) = &self.zones else { return };
-        for section in zones.worn.clone() {
+        for &section in &zones.worn {
             self.segments.segments_of(section).for_each(|segno| self.segments.take(segno));
         }
+    }
+
+    /// The zone of a section cannot be written any more.
+    pub(super) fn is_worn(&self, section: u32) -> bool {
+        self.zones.as_ref().is_some_and(|zones| zones.worn.contains(&section))
+    }
+
+    /// Segments that hold nothing and are set aside: a checkpoint counts them as free, since it
+    /// knows of no zone.
+    pub(super) fn worn_segments(&self) -> u32 {
+        let Some(zones) = &self.zones else { return 0 };
+        let segments = zones.worn.iter().flat_map(|&section| self.segments.segments_of(section));
+        let holds_nothing =
+            |segno: &SegNo| self.segments.get(*segno).checkpointed == 0 && !self.is_current(*segno);
+        let is_usable = |segno: &SegNo| zones.layout.usable_blocks(*segno) > 0;
+        segments.filter(is_usable).filter(holds_nothing).count() as u32
     }
 
     /// Sections that are free and whose zones are not empty wait to be reset.
@@ -161,6 +181,7 @@ impl SegmentSpace {
         let (section, behind) = self.blocks_behind(log);
         match zones.written(section) {
             _ if !zones.layout.is_sequential(section) => Position::Anywhere,
+            _ if zones.worn.contains(&section) => Position::Elsewhere,
             0 if behind == 0 => Position::Fresh,
             written if written == behind && !self.logs[log.index()].in_holes => Position::AtPointer,
             _ => Position::Elsewhere,
@@ -230,6 +251,7 @@ impl SegmentSpace {
                 moved = true;
             }
         }
+        self.set_worn_aside(); // a log may have left such a zone
         Ok(moved)
     }
 
