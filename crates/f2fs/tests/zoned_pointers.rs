@@ -224,7 +224,8 @@ fn judge(case: &Case, is_cut: bool, image: &MemoryDevice, bed: &Bed) {
     }
 }
 
-/// Read-only mounts write nothing and reset nothing; mounts lose no file that the device has; checks
+/// Read-only mounts write nothing and reset nothing; mounts lose no file that the device
+/// has; checks
 /// name what contradicts; repairs reset what is nobody's; and no zone ever refuses a command.
 #[test]
 fn a_report_that_contradicts_the_volume_costs_nothing_that_is_there() {
