@@ -35,7 +35,8 @@ fn a_drive_writes_as_fast_at_every_scale() {
     let paper = |name: &&str| {
         let drive = Profile::load(name).unwrap().resolve(&Overrides::default()).unwrap();
         let timing = drive.nand.timing;
-        timing.cells.is_none() && timing.suspend.is_none() && drive.zones.is_none()
+        let is_plain = drive.zones.is_none() && drive.fdp.is_none();
+        timing.cells.is_none() && timing.suspend.is_none() && is_plain
     };
     let papers = builtin_profiles().filter(paper).map(|name| (name, ["1/16", "1/64", "1/128"]));
     // word lines and SLC caches: smaller lines than these hold too few of them
