@@ -50,7 +50,7 @@ pub enum Isolation {
     /// Data of a handle are apart when they are written; what is moved may lie together with what
     /// is moved of other such handles.
     Initial,
-    /// What is moved stays with data of the same handle.
+    /// Data that are moved stay with data of the same handle.
     Persistent,
 }
 

@@ -107,7 +107,7 @@ fn a_crash_exploration_of_zones_says_where_they_are_cut() {
     assert!(error.contains("has a drive with zones") && error.contains("zoned_crash"), "{error}");
 }
 
-/// What does not go with zones is told in a sentence that says what would.
+/// A use that does not go with zones is refused in a sentence that says what would do.
 #[test]
 fn what_does_not_go_with_zones_is_told() {
     let folder = tempfile::tempdir().unwrap();

@@ -152,7 +152,7 @@ struct Case {
     expected: Expected,
 }
 
-/// What must come of it.
+/// The result that must come of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// Nothing is lost: all files are whole, and the log, if one was there, is elsewhere.
@@ -224,9 +224,8 @@ fn judge(case: &Case, is_cut: bool, image: &MemoryDevice, bed: &Bed) {
     }
 }
 
-/// Read-only mounts write nothing and reset nothing; mounts lose no file that the device
-/// has; checks
-/// name what contradicts; repairs reset what is nobody's; and no zone ever refuses a command.
+/// Read-only mounts write nothing and reset nothing; mounts lose no file that the device has;
+/// checks name what contradicts; repairs reset what is nobody's; no zone ever refuses a command.
 #[test]
 fn a_report_that_contradicts_the_volume_costs_nothing_that_is_there() {
     let mut tried = 0;

@@ -52,7 +52,7 @@ impl Storage {
     /// Cuts the power and switches it on again.
     ///
     /// # Errors
-    /// What its flash says.
+    /// Errors of its flash.
     pub fn power_cycle(self) -> Result<(Self, PowerCycle), DeviceError> {
         match self {
             Self::PageMapped(drive) => {

@@ -171,8 +171,9 @@ fn act(drive: &mut EmulatedDrive, zones: &Zones, zone: u32, action: ZoneAction) 
     drive.submit(SimTime::ZERO, Command::Zone { start, action }).unwrap();
 }
 
-/// Zones are written, finished and reset at random; each time it is switched on, states, write pointers and contents are those of the last flush, or what was
-/// written since as far as it is there.
+/// Zones are written, finished and reset at random; each time the drive is switched on, states,
+/// write pointers and contents are those of the last flush, or what was written since as far as it
+/// is there.
 #[test]
 fn a_zoned_drive_is_kept_with_its_zones() {
     for (seed, profile, scale) in [(1, "femu-32g-zoned", "1/256"), (2, "zn540-1t", "1/2048")] {

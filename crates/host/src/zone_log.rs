@@ -1,7 +1,7 @@
 //! A log on the host over a zoned device: blocks that are written anywhere, as on a drive that maps
 //! pages.
 //!
-//! What is written goes to the end of an open zone, and the map says where each block is. When few
+//! Writes go to the end of an open zone, and the map says where each block is. When few
 //! zones are empty, the full one with the fewest valid blocks is cleaned: they move to a zone of
 //! their own, and a reset empties it. That happens beside the host's commands, in steps at their
 //! own times; a write waits only when there is no zone left for it. Such a stall holds the commands

@@ -1,4 +1,4 @@
-//! What is below the host of a run: a drive, or a log of the host's over the zones of one.
+//! The device below the host of a run: a drive, or a log of the host's over the zones of one.
 
 use std::ops::Deref;
 

@@ -29,7 +29,7 @@ fn run(stacks: &[Stack]) -> Vec<RunResult> {
     results.runs
 }
 
-/// What is fsynced since the last checkpoint or is in the journal is found again; how much is read
+/// Files fsynced since the last checkpoint, or in the journal, are found again; how much is read
 /// for that differs.
 #[test]
 fn every_stack_with_a_file_system_mounts_again_after_a_power_cut() {

@@ -531,7 +531,7 @@ mod tests {
         assert_eq!((table.open(), table.active()), (2, 2));
     }
 
-    /// What the host asks for is none of them; a zone that changes twice is told once.
+    /// Changes that the host asks for are not among them; a zone that changes twice is told once.
     #[test]
     fn zones_that_the_device_changed_are_told_once() {
         let mut table = table();

@@ -46,7 +46,7 @@ impl<D: Scheduler> Ext<D> {
         self.end_hinted()
     }
 
-    /// What is written from now on has the hint of the file.
+    /// Gives what is written from now on the hint of the file.
     fn begin_hinted(&mut self, ino: Ino) -> Result<(), Failure> {
         Ok(self.io.set_lifetime(self.lifetimes.get(&ino).copied().unwrap_or_default())?)
     }

@@ -33,7 +33,7 @@ pub fn zoned_volume(mib: u64, zones: Zones) -> ZonedDevice<MemoryDevice> {
     device
 }
 
-/// What zoned volumes of tests are made with.
+/// Options with which zoned volumes of tests are made.
 pub fn zoned_options() -> MkfsOptions {
     MkfsOptions {
         features: Features::BLKZONED,

@@ -72,7 +72,7 @@ pub(crate) struct Kernel {
     arguments: &'static [&'static str],
     /// Part of [`INIT`] that is its own.
     prepare: &'static str,
-    /// What to do when the program is missing.
+    /// Advice for when the program is missing.
     install: &'static str,
 }
 

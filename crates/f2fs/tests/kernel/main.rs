@@ -220,7 +220,7 @@ fn boot(script: &str, images: Vec<&Path>, out: &Path) -> String {
     without_complaints(guest::run(&Kernel::of_debian(), script, &images, out), &[])
 }
 
-/// What the kernel says of volumes in good order, and of a recovery.
+/// Messages of the kernel about volumes in good order, and about a recovery.
 const USUAL: [&str; 7] = [
     "Found nat_bits in checkpoint",
     "Disable nat_bits due to incorrect", // the kernel itself leaves the flag on in checkpoints that have none

@@ -93,11 +93,11 @@ fn round(kernel: &Kernel, seed: u64) {
     check_with_the_kernel(kernel, &ours, folder.path());
 }
 
-/// What the kernel says of zones when it mounts.
+/// Messages of the kernel about zones when it mounts.
 const ZONES: [&str; 3] =
     ["Mount Device [", "Open zones: valid block", "Checking entire write pointers"];
 
-/// What it says of zones that it repairs.
+/// Messages about zones that it repairs.
 const REPAIRS: [&str; 4] = [
     "Assign new section to curseg",
     "Valid blocks are not aligned with write pointer", // a log's zone; it is finished

@@ -283,7 +283,7 @@ table! {
         finish_fills: bool,
         /// The reset of a finished zone that holds nothing. Left out: 0.
         reset_us: f64,
-        /// How much longer that of a full zone takes. Left out: 0.
+        /// Time that the reset of a full zone takes beyond that. Left out: 0.
         reset_full_us: f64,
     }
 }

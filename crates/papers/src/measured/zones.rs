@@ -18,7 +18,7 @@ const OWN_BLOCKS: u32 = 24;
 /// Blocks of a write: 1 MiB.
 const WRITE_BLOCKS: u64 = 256;
 
-/// What is written of a zone before the command.
+/// Blocks of a zone that are written before the command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Filled {
     /// A part of its capacity.
