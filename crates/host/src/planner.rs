@@ -7,7 +7,7 @@ use std::rc::Rc;
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize,
     EventId, HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Rename, RenameId, Scheduler,
-    SchedulingHint, ZoneAction, ZoneError, ZoneTable,
+    SchedulingHint, ZoneAction, ZoneTable,
 };
 use dovetail_time::SimTime;
 
@@ -142,13 +142,10 @@ impl PlannedDevice {
     /// the limits on zones.
     fn write_to_zone(&mut self, range: BlockRange) -> Result<ZoneTurns, DeviceError> {
         let Some(table) = &mut self.zones else { return Ok(ZoneTurns::default()) };
-        if let Some(zone) = table.zones().index(range.start) {
-            return Ok(ZoneTurns::of(table, zone, |table| table.write(zone, range))?);
-        } else if range.end() > table.zones().first {
-            let (at, pointer) = (range.start, table.zones().first);
-            return Err(ZoneError::InvalidWrite { zone: 0, at, pointer }.into());
+        match table.zones().written_by(range)? {
+            Some(zone) => Ok(ZoneTurns::of(table, zone, |table| table.write(zone, range))?),
+            None => Ok(ZoneTurns::default()),
         }
-        Ok(ZoneTurns::default())
     }
 
     fn act_on_zones(&mut self, start: Option<Lba>, action: ZoneAction) -> Result<(), DeviceError> {

@@ -72,10 +72,8 @@ impl<D: BlockDevice> ZonedDevice<D> {
         fua: bool,
     ) -> Result<Completion, DeviceError> {
         self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
-        if let Some(zone) = self.table.zones().index(range.start) {
+        if let Some(zone) = self.table.zones().written_by(range)? {
             self.table.write(zone, range)?;
-        } else if range.end() > self.table.zones().first {
-            return Err(crosses_border(range, self.table.zones()));
         }
         self.below.submit(at, Command::Write { range, data, hints, fua })
     }
@@ -122,11 +120,6 @@ impl<D: BlockDevice> ZonedDevice<D> {
     fn zone_blocks(&self) -> u64 {
         self.table.zones().blocks
     }
-}
-
-/// The refusal of a write from conventional blocks into a zone.
-pub(crate) fn crosses_border(range: BlockRange, zones: &Zones) -> DeviceError {
-    super::ZoneError::InvalidWrite { zone: 0, at: range.start, pointer: zones.first }.into()
 }
 
 impl<D: BlockDevice> BlockDevice for ZonedDevice<D> {

@@ -74,6 +74,21 @@ impl Zones {
         if zone < self.count as u64 { Some(zone as u32) } else { None }
     }
 
+    /// The sequential zone that a write of this range goes to; `None` for conventional blocks.
+    ///
+    /// # Errors
+    /// [`ZoneError::InvalidWrite`] for one that begins in conventional blocks and ends in a zone, or
+    /// begins behind the last zone.
+    #[inline]
+    pub const fn written_by(&self, range: BlockRange) -> Result<Option<u32>, ZoneError> {
+        let zone = self.index(range.start);
+        if zone.is_none() && range.end().0 > self.first.0 {
+            let (at, pointer) = (range.start, self.first);
+            return Err(ZoneError::InvalidWrite { zone: 0, at, pointer });
+        }
+        Ok(zone)
+    }
+
     /// The first block of a sequential zone.
     #[inline]
     pub const fn start(&self, zone: u32) -> Lba {
@@ -229,4 +244,18 @@ pub enum ZoneError {
         /// Blocks that would do.
         limit: u64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_goes_to_a_zone_or_to_conventional_blocks_and_never_across_or_behind() {
+        let zones = Zones::covering(Lba(16), 40, 16, 12);
+        let of = |start, blocks| zones.written_by(BlockRange::new(Lba(start), blocks)).ok();
+        assert_eq!([of(0, 16), of(16, 1), of(40, 4)], [Some(None), Some(Some(0)), Some(Some(1))]);
+        // two zones of 16 blocks; the last eight blocks are in none
+        assert_eq!([of(15, 2), of(48, 1)], [None, None]);
+    }
 }

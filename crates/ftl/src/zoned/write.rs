@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use dovetail_block::{BlockRange, Command, Data, DeviceError, Hints, SectorRange, ZoneError};
+use dovetail_block::{BlockRange, Command, Data, DeviceError, Hints, SectorRange};
 use dovetail_time::SimTime;
 
 use super::{Active, Held, ZonedDrive};
@@ -20,11 +20,7 @@ impl ZonedDrive {
     ) -> Result<SimTime, DeviceError> {
         self.check_range(range, data.blocks().unwrap_or(range.blocks))?;
         let zones = self.layout.zones;
-        let Some(zone) = zones.index(range.start) else {
-            if range.end() > zones.first {
-                let at = range.start;
-                return Err(ZoneError::InvalidWrite { zone: 0, at, pointer: zones.first }.into());
-            }
+        let Some(zone) = zones.written_by(range)? else {
             let received = self.link_in(at, at, range.blocks);
             let command = Command::Write { range, data, hints, fua };
             return Ok(self.page_mapped_submit(received, command)?.done);

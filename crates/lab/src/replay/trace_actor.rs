@@ -1,7 +1,7 @@
 //! A block trace as an actor: its requests on a raw drive.
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockDevice, BlockRange, ByteRange, Hints, Lba, SectorRange, ZoneError, ZoneTable,
+    BLOCK_SIZE, BlockDevice, BlockRange, ByteRange, Hints, Lba, SectorRange, ZoneTable,
 };
 use dovetail_ftl::stats::CommandKind;
 use dovetail_host::{CheckedDevice, Event, Events, InFlight, PlanStep as Command, ZoneLogCounts};
@@ -199,13 +199,10 @@ impl<'a> TraceActor<'a> {
     /// A write to a zone must keep its rules, unless a log in the host sees to that.
     fn check_zones(&mut self, range: BlockRange) -> Result<(), ReplayError> {
         let Some(table) = &mut self.zones else { return Ok(()) };
-        let written = match table.zones().index(range.start) {
-            Some(zone) => table.write(zone, range),
-            None if range.end() > table.zones().first => {
-                let (at, pointer) = (range.start, table.zones().first);
-                Err(ZoneError::InvalidWrite { zone: 0, at, pointer })
-            }
-            None => Ok(()),
+        let written = match table.zones().written_by(range) {
+            Ok(Some(zone)) => table.write(zone, range),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
         };
         written.map_err(|source| ReplayError::Zones {
             trace: self.job.trace.display().to_string(),
