@@ -1,32 +1,15 @@
 //! A power cut at the end of a run: every stack is there again.
 
-use std::sync::atomic::AtomicBool;
-
-use dovetail_lab::bench::{Experiment, Source, Stack};
+use dovetail_lab::bench::Stack;
 use dovetail_lab::results::RunResult;
+
+use crate::common::fio_runs;
 
 const JOB: &str =
     "[job]\nrw=randwrite\nbs=4k\nsize=1g\nio_size=1g\nnorandommap\nfsync=10\noverwrite=1\n";
 
 fn run(stacks: &[Stack]) -> Vec<RunResult> {
-    let source = Source::fio(JOB, "restart.fio", &[]).unwrap();
-    let stop = AtomicBool::new(false);
-    let experiment = Experiment {
-        source: &source,
-        fill: None,
-        stacks,
-        scale: "1/32".parse().unwrap(),
-        seed: 1,
-        repetitions: 1,
-        stop: &stop,
-        precondition: false,
-        final_sync: false,
-        restart: true,
-        progress: &|_, _| {},
-    };
-    let (results, failures) = experiment.run(1, &|_| {});
-    assert!(failures.is_empty(), "{failures:?}");
-    results.runs
+    fio_runs(JOB, stacks, true)
 }
 
 /// Files fsynced since the last checkpoint, or in the journal, are found again; how much is read

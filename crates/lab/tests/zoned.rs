@@ -1,28 +1,13 @@
 //! F2FS on a zoned drive, beside F2FS as a log on the same flash with a page map.
 
-use std::sync::atomic::AtomicBool;
-
-use dovetail_lab::bench::{Experiment, Source, Stack};
+use dovetail_lab::bench::Stack;
 use dovetail_lab::results::RunResult;
+
+use crate::common::fio_runs;
 
 /// The same job on stacks, at 1/32.
 fn run(job: &str, stacks: &[Stack]) -> Vec<RunResult> {
-    let source = Source::fio(job, "zoned.fio", &[]).unwrap();
-    let stop = AtomicBool::new(false);
-    let experiment = Experiment {
-        source: &source,
-        fill: None,
-        stacks,
-        scale: "1/32".parse().unwrap(),
-        seed: 1,
-        repetitions: 1,
-        stop: &stop,
-        precondition: false,
-        final_sync: false,
-        restart: false,
-        progress: &|_, _| {},
-    };
-    experiment.run(1, &|_| {}).0.runs
+    fio_runs(job, stacks, false)
 }
 
 /// Both clean their sections; only the drive with a page map cleans below them, too. Each read is
