@@ -10,6 +10,7 @@ mod common;
 mod cut;
 mod docs;
 mod fio_json;
+mod fio_runs;
 mod iplfs_crash;
 mod raw;
 mod read_ahead;

@@ -3,7 +3,7 @@
 use dovetail_lab::bench::Stack;
 use dovetail_lab::results::RunResult;
 
-use crate::common::fio_runs;
+use crate::fio_runs::fio_runs;
 
 const JOB: &str =
     "[job]\nrw=randwrite\nbs=4k\nsize=1g\nio_size=1g\nnorandommap\nfsync=10\noverwrite=1\n";

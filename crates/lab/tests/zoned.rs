@@ -3,7 +3,7 @@
 use dovetail_lab::bench::Stack;
 use dovetail_lab::results::RunResult;
 
-use crate::common::fio_runs;
+use crate::fio_runs::fio_runs;
 
 /// The same job on stacks, at 1/32.
 fn run(job: &str, stacks: &[Stack]) -> Vec<RunResult> {
