@@ -4,5 +4,6 @@
 //! servers stand on it and know nothing of blocks.
 
 mod export;
+pub mod vhost;
 
 pub use export::{Export, ExportError, Extent};

@@ -1,0 +1,265 @@
+//! One request of a virtio block device, from its descriptors to what the drive is told.
+
+use std::io::{self, Read, Write};
+
+use dovetail_block::{BlockDevice, DeviceError, ZoneAction, ZoneError};
+use dovetail_time::SimTime;
+use virtio_bindings::bindings::virtio_blk;
+use virtio_queue::{DescriptorChain, Reader, Writer};
+use vm_memory::GuestMemoryMmap;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::config::{MAX_DISCARDS, SECTOR};
+use crate::export::{Export, ExportError};
+
+/// The longest request: nothing that a queue of 256 segments brings is longer.
+const MAX_BYTES: usize = 64 << 20;
+/// Bytes of a disk's name.
+const ID_BYTES: usize = 20;
+
+/// Kinds of requests, for statistics and traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Reads sectors.
+    Read,
+    /// Writes sectors.
+    Write,
+    /// Makes what was written durable.
+    Flush,
+    /// Gives sectors up.
+    Discard,
+    /// Writes zeros.
+    WriteZeroes,
+    /// Appends to a zone.
+    Append,
+    /// A command on zones, or a report of them.
+    Zone,
+    /// Asks for the disk's name.
+    Identify,
+    /// Something that the device does not know.
+    Unknown,
+}
+
+/// A request that was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Its kind.
+    pub kind: Kind,
+    /// First sector.
+    pub sector: u64,
+    /// Bytes of data.
+    pub bytes: u64,
+    /// Virtual time of its completion.
+    pub done: SimTime,
+    /// Bytes that it wrote into the guest's memory.
+    pub(super) written: u32,
+}
+
+/// The head of a request.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub(super) struct Head {
+    kind: U32,
+    reserved: U32,
+    pub(super) sector: U64,
+}
+
+/// A range of a discard, or of zeros.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+struct Range {
+    sector: U64,
+    sectors: U32,
+    flags: U32,
+}
+
+/// Reason why the request failed, as the guest is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    Io,
+    Unsupported,
+    Zone(u32),
+}
+
+impl Failure {
+    const fn status(self) -> u8 {
+        match self {
+            Self::Io => virtio_blk::VIRTIO_BLK_S_IOERR as u8,
+            Self::Unsupported => virtio_blk::VIRTIO_BLK_S_UNSUPP as u8,
+            Self::Zone(status) => status as u8,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(_: io::Error) -> Self {
+        Self::Io
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Device(DeviceError::Unsupported(_)) => Self::Unsupported,
+            ExportError::Device(DeviceError::Zone(error)) => Self::Zone(match error {
+                ZoneError::InvalidWrite { .. } => virtio_blk::VIRTIO_BLK_S_ZONE_UNALIGNED_WP,
+                ZoneError::TooManyOpen { .. } => virtio_blk::VIRTIO_BLK_S_ZONE_OPEN_RESOURCE,
+                ZoneError::TooManyActive { .. } => virtio_blk::VIRTIO_BLK_S_ZONE_ACTIVE_RESOURCE,
+                _ => virtio_blk::VIRTIO_BLK_S_ZONE_INVALID_CMD,
+            }),
+            _ => Self::Io,
+        }
+    }
+}
+
+/// A request with both ends of its buffers.
+pub(super) struct Request<'a> {
+    pub(super) head: Head,
+    pub(super) from_guest: Reader<'a>,
+    pub(super) to_guest: Writer<'a>,
+    pub(super) at: SimTime,
+}
+
+/// Carries out the request of a chain of descriptors, issued at `at`, and writes its status.
+///
+/// # Errors
+/// The chain is no request: too short, or outside of the memory.
+pub(super) fn carry_out<D: BlockDevice>(
+    export: &mut Export<D>,
+    name: &str,
+    memory: &GuestMemoryMmap,
+    chain: DescriptorChain<&GuestMemoryMmap>,
+    at: SimTime,
+) -> io::Result<Served> {
+    let broken = |error: virtio_queue::Error| io::Error::other(error.to_string());
+    let mut from_guest = chain.clone().reader(memory).map_err(broken)?;
+    let mut to_guest: Writer<'_> = chain.writer(memory).map_err(broken)?;
+    let mut head = [0; size_of::<Head>()];
+    from_guest.read_exact(&mut head)?;
+    let head: Head = zerocopy::transmute!(head);
+    let room = to_guest.available_bytes();
+    let data = room.checked_sub(1).ok_or(io::ErrorKind::UnexpectedEof)?;
+    let mut status = to_guest.split_at(data).map_err(broken)?;
+    let kind = kind_of(head.kind.get());
+    let bytes = from_guest.available_bytes().max(data) as u64;
+    let mut request = Request { head, from_guest, to_guest, at };
+    let outcome = request.perform(export, name);
+    let code = outcome.map_or_else(Failure::status, |_| virtio_blk::VIRTIO_BLK_S_OK as u8);
+    status.write_all(&[code])?;
+    let written = request.to_guest.bytes_written() as u32 + 1;
+    let done = outcome.unwrap_or(at);
+    Ok(Served { kind, sector: head.sector.get(), bytes, done, written })
+}
+
+fn kind_of(number: u32) -> Kind {
+    match number {
+        virtio_blk::VIRTIO_BLK_T_IN => Kind::Read,
+        virtio_blk::VIRTIO_BLK_T_OUT => Kind::Write,
+        virtio_blk::VIRTIO_BLK_T_FLUSH => Kind::Flush,
+        virtio_blk::VIRTIO_BLK_T_DISCARD => Kind::Discard,
+        virtio_blk::VIRTIO_BLK_T_WRITE_ZEROES => Kind::WriteZeroes,
+        virtio_blk::VIRTIO_BLK_T_ZONE_APPEND => Kind::Append,
+        virtio_blk::VIRTIO_BLK_T_ZONE_REPORT
+        | virtio_blk::VIRTIO_BLK_T_ZONE_OPEN
+        | virtio_blk::VIRTIO_BLK_T_ZONE_CLOSE
+        | virtio_blk::VIRTIO_BLK_T_ZONE_FINISH
+        | virtio_blk::VIRTIO_BLK_T_ZONE_RESET
+        | virtio_blk::VIRTIO_BLK_T_ZONE_RESET_ALL => Kind::Zone,
+        virtio_blk::VIRTIO_BLK_T_GET_ID => Kind::Identify,
+        _ => Kind::Unknown,
+    }
+}
+
+impl Request<'_> {
+    fn perform<D: BlockDevice>(
+        &mut self,
+        export: &mut Export<D>,
+        name: &str,
+    ) -> Result<SimTime, Failure> {
+        match self.head.kind.get() {
+            virtio_blk::VIRTIO_BLK_T_IN => self.read(export),
+            virtio_blk::VIRTIO_BLK_T_OUT => self.write(export),
+            virtio_blk::VIRTIO_BLK_T_FLUSH => Ok(export.flush(self.at)?),
+            virtio_blk::VIRTIO_BLK_T_GET_ID => self.tell_name(name),
+            virtio_blk::VIRTIO_BLK_T_DISCARD => self.discard(export),
+            virtio_blk::VIRTIO_BLK_T_WRITE_ZEROES => self.write_zeroes(export),
+            virtio_blk::VIRTIO_BLK_T_ZONE_APPEND => self.append(export),
+            virtio_blk::VIRTIO_BLK_T_ZONE_REPORT => self.report_zones(export),
+            virtio_blk::VIRTIO_BLK_T_ZONE_OPEN => {
+                self.act_on_zone(export, ZoneAction::Open { window: false })
+            }
+            virtio_blk::VIRTIO_BLK_T_ZONE_CLOSE => self.act_on_zone(export, ZoneAction::Close),
+            virtio_blk::VIRTIO_BLK_T_ZONE_FINISH => self.act_on_zone(export, ZoneAction::Finish),
+            virtio_blk::VIRTIO_BLK_T_ZONE_RESET => self.act_on_zone(export, ZoneAction::Reset),
+            virtio_blk::VIRTIO_BLK_T_ZONE_RESET_ALL => self.reset_all(export),
+            _ => Err(Failure::Unsupported),
+        }
+    }
+
+    fn offset(&self) -> Result<u64, Failure> {
+        self.head.sector.get().checked_mul(SECTOR).ok_or(Failure::Io)
+    }
+
+    fn read<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
+        let mut data = buffer(self.to_guest.available_bytes())?;
+        let done = export.read(self.at, self.offset()?, &mut data)?;
+        self.to_guest.write_all(&data)?;
+        Ok(done)
+    }
+
+    fn write<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
+        let mut data = buffer(self.from_guest.available_bytes())?;
+        self.from_guest.read_exact(&mut data)?;
+        Ok(export.write(self.at, self.offset()?, &data, false)?)
+    }
+
+    fn tell_name(&mut self, name: &str) -> Result<SimTime, Failure> {
+        let mut id = [0; ID_BYTES];
+        let len = name.len().min(ID_BYTES);
+        id[..len].copy_from_slice(&name.as_bytes()[..len]);
+        let room = self.to_guest.available_bytes().min(ID_BYTES);
+        self.to_guest.write_all(&id[..room])?;
+        Ok(self.at)
+    }
+
+    fn ranges(&mut self) -> Result<Vec<Range>, Failure> {
+        let count = self.from_guest.available_bytes() / size_of::<Range>();
+        if count > MAX_DISCARDS as usize {
+            return Err(Failure::Io);
+        }
+        let mut bytes = vec![0; count * size_of::<Range>()];
+        self.from_guest.read_exact(&mut bytes)?;
+        let ranges = <[Range]>::ref_from_bytes(&bytes).map_err(|_| Failure::Io)?;
+        Ok(ranges.to_vec())
+    }
+
+    fn discard<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
+        let ranges: Option<Vec<_>> = self.ranges()?.into_iter().map(bytes_of).collect();
+        Ok(export.discard(self.at, &ranges.ok_or(Failure::Io)?)?)
+    }
+
+    fn write_zeroes<D: BlockDevice>(
+        &mut self,
+        export: &mut Export<D>,
+    ) -> Result<SimTime, Failure> {
+        let mut done = self.at;
+        for range in self.ranges()? {
+            let may_discard =
+                range.flags.get() & virtio_blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP != 0;
+            let bytes = bytes_of(range).ok_or(Failure::Io)?;
+            done = done.max(export.write_zeroes(self.at, bytes, may_discard, false)?);
+        }
+        Ok(done)
+    }
+}
+
+/// Room for the data of a request.
+pub(super) fn buffer(bytes: usize) -> Result<Vec<u8>, Failure> {
+    if bytes > MAX_BYTES { Err(Failure::Io) } else { Ok(vec![0; bytes]) }
+}
+
+fn bytes_of(range: Range) -> Option<std::ops::Range<u64>> {
+    let start = range.sector.get().checked_mul(SECTOR)?;
+    Some(start..start.checked_add(u64::from(range.sectors.get()) * SECTOR)?)
+}
