@@ -46,6 +46,11 @@ impl<D: BlockDevice> CheckedDevice<D> {
         &self.device
     }
 
+    /// The device below, unchecked from now on.
+    pub fn into_device(self) -> D {
+        self.device
+    }
+
     /// Its size in blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks

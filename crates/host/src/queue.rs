@@ -76,7 +76,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn count(&mut self, kind: RequestKind, blocks: u64, time: SimSpan) {
+    /// Counts a command of so many blocks that took so long.
+    pub fn count(&mut self, kind: RequestKind, blocks: u64, time: SimSpan) {
         let issued = match kind {
             RequestKind::Read => &mut self.read,
             RequestKind::Write => &mut self.write,

@@ -4,9 +4,15 @@ use dovetail_vfs::BackgroundThread;
 use dovetail_workload::ThreadId;
 
 use crate::below::Below;
+use crate::record::Seen;
 
 /// The machine of a run.
 pub(crate) type Machine = dovetail_host::Machine<Below, Lane>;
+
+/// The drive of a machine as it is now, for a recorder.
+pub(crate) fn seen<'a>(machine: &Machine, drive: &'a Below) -> Seen<'a> {
+    Seen { at: machine.now(), drive, traffic: machine.traffic() }
+}
 
 /// Owner of a plan or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,10 @@ mod calendar;
 mod error;
 mod guest;
 mod init;
+mod kernel;
 mod world;
 
 pub use error::LinuxError;
 pub use guest::Guest;
+pub use kernel::{BuildError, Building, SOURCE, build, default_kernel};
 pub use world::{Cut, Ended, World};

@@ -93,6 +93,16 @@ impl Latencies {
         self.histograms[kind as usize].record(latency.as_ns().min(LONGEST_NS));
     }
 
+    /// Notes `times` commands of one latency.
+    pub fn record_n(&mut self, kind: CommandKind, latency: SimSpan, times: u64) {
+        (0..times).for_each(|_| self.record(kind, latency));
+    }
+
+    /// Commands of every kind.
+    pub fn count(&self) -> u64 {
+        CommandKind::ALL.into_iter().map(|kind| self.percentiles(kind).count).sum()
+    }
+
     /// Takes in what `others` noted.
     pub fn add(&mut self, others: &Self) {
         self.histograms

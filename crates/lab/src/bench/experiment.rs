@@ -6,6 +6,7 @@ use dovetail_time::{Ratio, Rng};
 
 use super::fill::Fill;
 use super::{BenchError, Job, Source, Stack, run};
+use crate::linux;
 use crate::parallel::run_all;
 use crate::progress::Progress;
 use crate::results::{Results, RunResult};
@@ -85,11 +86,6 @@ impl Experiment<'_> {
         part: &Part<'_>,
         progress: &dyn Fn(Progress),
     ) -> Result<RunResult, BenchError> {
-        let workload = self.source.start_on(part.stack, self.scale, part.seed)?;
-        let mut workload = match &self.fill {
-            Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
-            None => workload,
-        };
         let job = Job {
             label: part.label.clone(),
             stack: part.stack,
@@ -100,6 +96,20 @@ impl Experiment<'_> {
             final_sync: self.final_sync,
             restart: self.restart,
             progress,
+        };
+        if part.stack.is_linux() {
+            return match self.fill {
+                Some(_) => Err(BenchError::Workload(format!(
+                    "stack {}: --fill is for modelled file systems; let the job lay out files that fill the volume",
+                    part.stack.name
+                ))),
+                None => linux::run(&job, self.source),
+            };
+        }
+        let workload = self.source.start_on(part.stack, self.scale, part.seed)?;
+        let mut workload = match &self.fill {
+            Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
+            None => workload,
         };
         run(&job, workload.as_mut())
     }

@@ -31,7 +31,7 @@ use dovetail_workload::{Call, ThreadId, Workload};
 use tracing::{info, info_span};
 
 use crate::below::Below;
-use crate::lane::Machine;
+use crate::lane::{Machine, seen};
 use crate::precondition::{NotPrepared, precondition};
 use crate::progress::Progress;
 pub use crate::record::Watcher;
@@ -192,7 +192,9 @@ pub struct Job<'a> {
 }
 
 /// The drive of a stack, prepared if the job says so.
-fn drive(job: &Job<'_>) -> Result<(CheckedDevice<Below>, Option<PreconditionResult>), BenchError> {
+pub(crate) fn drive(
+    job: &Job<'_>,
+) -> Result<(CheckedDevice<Below>, Option<PreconditionResult>), BenchError> {
     let failed =
         |error: &dyn Display| BenchError::Drive(format!("stack {}: {error}", job.stack.name));
     let drive = Storage::new(job.stack.drive_config(job.scale, job.seed)?);
@@ -298,7 +300,9 @@ pub fn run_watched(
         ran
     }
     .err();
-    run.recorder.end(Some(run.system.fs.as_ref()), &run.system.machine);
+    let device = run.system.machine.device();
+    run.recorder.end(Some(run.system.fs.as_ref()), &seen(&run.system.machine, &device));
+    drop(device);
     let span = (run.recorder.first.at, run.recorder.last().at);
     info!(at = %span.1, "ended");
     let result = results(job, &mut run, &jobs);

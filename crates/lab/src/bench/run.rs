@@ -16,9 +16,9 @@ use super::read_ahead::{BufferedRead, Later, Readers};
 use super::system::System;
 use super::threads::{InFlight, ThreadState, Threads, kind_of};
 use super::{BenchError, Job};
-use crate::lane::{Alarm, Lane};
+use crate::lane::{Alarm, Lane, seen};
 use crate::progress::{Progress, Stage};
-use crate::record::{Recorder, Rhythm, Scatter};
+use crate::record::{Recorder, Rhythm, Scatter, Seen};
 use crate::results::PreconditionResult;
 
 /// Calls between two reports of progress.
@@ -110,7 +110,9 @@ impl<'w> Session<'w> {
 
     /// Forgets what was measured: it was to set up, or to warm up.
     pub(super) fn begin_measuring(&mut self) {
-        self.recorder.begin(Some(self.system.fs.as_ref()), &self.system.machine);
+        let drive = self.system.machine.device();
+        self.recorder.begin(Some(self.system.fs.as_ref()), &seen(&self.system.machine, &drive));
+        drop(drive);
         self.scatter.begin(&mut self.system.machine);
         self.system.cpu = SimSpan::ZERO;
     }
@@ -217,7 +219,9 @@ impl<'w> Session<'w> {
 
     fn sample_if_due(&mut self, at: SimTime) {
         if self.recorder.is_due(at) {
-            self.recorder.sample(at, Some(self.system.fs.as_ref()), &self.system.machine);
+            let drive = self.system.machine.device();
+            let seen = Seen { at, ..seen(&self.system.machine, &drive) };
+            self.recorder.sample(Some(self.system.fs.as_ref()), &seen);
         }
     }
 

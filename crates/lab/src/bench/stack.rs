@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::raw::NONE;
 use super::{BenchError, Schedule};
+use crate::linux::file_system_of;
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 15] = [
+const BUILT_IN: [(&str, &str); 19] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
     ("f2fs-zoned", include_str!("../../../../stacks/f2fs-zoned.toml")),
@@ -29,6 +30,10 @@ const BUILT_IN: [(&str, &str); 15] = [
     ("ext3", include_str!("../../../../stacks/ext3.toml")),
     ("fsdv-ext4", include_str!("../../../../stacks/fsdv-ext4.toml")),
     ("fsdv-ext3", include_str!("../../../../stacks/fsdv-ext3.toml")),
+    ("linux-f2fs", include_str!("../../../../stacks/linux-f2fs.toml")),
+    ("linux-ext4", include_str!("../../../../stacks/linux-ext4.toml")),
+    ("linux-btrfs", include_str!("../../../../stacks/linux-btrfs.toml")),
+    ("linux-xfs", include_str!("../../../../stacks/linux-xfs.toml")),
     ("raw", include_str!("../../../../stacks/raw.toml")),
 ];
 
@@ -64,6 +69,10 @@ pub struct Stack {
     /// The times at which the devirtualizer runs; never if they are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devirtualize: Option<Schedule>,
+    /// The program of the kernel that a Linux guest runs, for `filesystem = "linux:..."`; the one
+    /// that `dovetail linux build` makes if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
     /// Costs and limits of the host.
     #[serde(default)]
     pub host: HostCosts,
@@ -140,6 +149,11 @@ impl Stack {
     /// It is a drive without a file system.
     pub fn is_raw(&self) -> bool {
         self.filesystem == NONE
+    }
+
+    /// It is a real kernel in virtual time.
+    pub fn is_linux(&self) -> bool {
+        file_system_of(&self.filesystem).is_some()
     }
 
     /// Content that the drive held before stays on it when the stack is made.

@@ -10,8 +10,9 @@ mod snapshot;
 mod summary;
 mod window;
 
-pub(crate) use recorder::{Recorder, Rhythm};
+pub(crate) use recorder::{Recorder, Rhythm, ThreadRecord};
 pub(crate) use sample::Sample;
 pub(crate) use scatter::Scatter;
 pub use scatter::Watcher;
+pub(crate) use snapshot::Seen;
 pub(crate) use summary::summarize;

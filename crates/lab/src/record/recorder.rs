@@ -5,9 +5,8 @@ use dovetail_ftl::stats::{CommandKind, Latencies};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::Simulated;
 
-use super::snapshot::{Snapshot, Work};
+use super::snapshot::{Seen, Snapshot, Work};
 use super::window::Window;
-use crate::lane::Machine;
 
 /// Intervals at most; when there are more, their length doubles.
 const MAX_INTERVALS: usize = 512;
@@ -89,19 +88,18 @@ impl Recorder {
     }
 
     /// Begins the measurement now.
-    pub(crate) fn begin(&mut self, fs: Option<&dyn Simulated>, machine: &Machine) {
-        self.first = self.snapshot(machine.now(), fs, machine);
-        self.baseline =
-            Baseline { dies: machine.device().die_use(), at: machine.device().idle_from() };
-        self.next = machine.now() + self.length;
+    pub(crate) fn begin(&mut self, fs: Option<&dyn Simulated>, seen: &Seen<'_>) {
+        self.first = self.snapshot(fs, seen);
+        self.baseline = Baseline { dies: seen.drive.die_use(), at: seen.drive.idle_from() };
+        self.next = seen.at + self.length;
         self.intervals.clear();
         self.window = Window::default();
         (self.arrivals, self.in_flight_sum, self.in_flight_max) = (0, 0, 0);
         self.map_bytes_max = self.first.map_bytes;
     }
 
-    fn snapshot(&self, at: SimTime, fs: Option<&dyn Simulated>, machine: &Machine) -> Snapshot {
-        Snapshot { work: self.work, ..Snapshot::of(at, fs, machine) }
+    fn snapshot(&self, fs: Option<&dyn Simulated>, seen: &Seen<'_>) -> Snapshot {
+        Snapshot { work: self.work, ..Snapshot::of(fs, seen) }
     }
 
     /// Notes a call that arrives; `in_flight` counts it.
@@ -110,6 +108,20 @@ impl Recorder {
         self.in_flight_sum += in_flight;
         self.in_flight_max = self.in_flight_max.max(in_flight);
         self.window.arrive(in_flight);
+    }
+
+    /// Takes over threads that were recorded elsewhere, when the measurement has ended: when in it
+    /// their calls ended is not known.
+    pub(crate) fn adopt(&mut self, threads: Vec<ThreadRecord>) {
+        for thread in &threads {
+            self.work.calls += thread.latencies.count();
+            self.work.read_bytes += thread.read_bytes;
+            self.work.written_bytes += thread.written_bytes;
+        }
+        self.threads = threads;
+        if let Some(last) = self.intervals.last_mut() {
+            last.end.work = self.work;
+        }
     }
 
     /// Counts a call and its bytes.
@@ -160,17 +172,17 @@ impl Recorder {
     }
 
     /// Ends the present interval.
-    pub(crate) fn sample(&mut self, at: SimTime, fs: Option<&dyn Simulated>, machine: &Machine) {
-        self.close(at, fs, machine);
-        while self.has_too_many(at) {
+    pub(crate) fn sample(&mut self, fs: Option<&dyn Simulated>, seen: &Seen<'_>) {
+        self.close(fs, seen);
+        while self.has_too_many(seen.at) {
             self.length = self.length * 2;
             self.thin();
         }
-        self.next = self.first.at + self.length * (self.cell(at) + 1);
+        self.next = self.first.at + self.length * (self.cell(seen.at) + 1);
     }
 
-    fn close(&mut self, at: SimTime, fs: Option<&dyn Simulated>, machine: &Machine) {
-        let end = self.snapshot(at, fs, machine);
+    fn close(&mut self, fs: Option<&dyn Simulated>, seen: &Seen<'_>) {
+        let end = self.snapshot(fs, seen);
         self.map_bytes_max = self.map_bytes_max.max(end.map_bytes);
         self.intervals.push(Interval { end, window: std::mem::take(&mut self.window) });
     }
@@ -208,8 +220,8 @@ impl Recorder {
     }
 
     /// Ends the measurement.
-    pub(crate) fn end(&mut self, fs: Option<&dyn Simulated>, machine: &Machine) {
-        self.close(machine.now(), fs, machine);
+    pub(crate) fn end(&mut self, fs: Option<&dyn Simulated>, seen: &Seen<'_>) {
+        self.close(fs, seen);
     }
 
     /// The counts at the end.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{AREA_BLOCKS, BLOCK_SIZE};
-use dovetail_host::{Request, RequestKind};
+use dovetail_host::{Observer, Request, RequestKind};
 use dovetail_time::SimTime;
 
 use super::repeats::Repeats;
@@ -32,12 +32,18 @@ impl Scatter {
 
     /// Forgets what was sampled; commands from now on count, and time counts from now.
     pub(crate) fn begin(&mut self, machine: &mut Machine) {
+        let observer = self.observer(machine.now());
+        machine.observe(observer);
+    }
+
+    /// The same for commands that `start` and the observer's owner tell of.
+    pub(crate) fn observer(&mut self, start: SimTime) -> Observer {
         self.sample = Rc::new(RefCell::new(Sample::new(self.seed)));
         self.repeats = Rc::default();
-        let (sample, start) = (Rc::clone(&self.sample), machine.now());
+        let sample = Rc::clone(&self.sample);
         let repeats = Rc::clone(&self.repeats);
         let watcher = self.watcher.clone();
-        machine.observe(Box::new(move |request| {
+        Box::new(move |request| {
             repeats.borrow_mut().count(request);
             if let Some(watcher) = &watcher {
                 (*watcher.borrow_mut())(request);
@@ -45,7 +51,7 @@ impl Scatter {
             if let Some(point) = point(request, start) {
                 sample.borrow_mut().offer(point);
             }
-        }));
+        })
     }
 
     /// Numbers of blocks by how often they were accessed.

@@ -1,12 +1,12 @@
 //! Everything that is counted, as it stands at a point in time.
 
+use dovetail_ftl::Storage;
 use dovetail_ftl::cache::Occupancy;
 use dovetail_ftl::stats::Counters;
 use dovetail_host::Traffic;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Count, Simulated};
 
-use crate::lane::Machine;
 
 /// The work of a workload so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +14,14 @@ pub(crate) struct Work {
     pub(crate) calls: u64,
     pub(crate) read_bytes: u64,
     pub(crate) written_bytes: u64,
+}
+
+/// The drive at a point in time, and what has reached it.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) at: SimTime,
+    pub(crate) drive: &'a Storage,
+    pub(crate) traffic: Traffic,
 }
 
 /// Counts until a point in time, and the state of the drive then.
@@ -34,15 +42,15 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Takes down what is counted outside the recorder.
-    pub(crate) fn of(at: SimTime, fs: Option<&dyn Simulated>, machine: &Machine) -> Self {
-        let drive = machine.device();
+    pub(crate) fn of(fs: Option<&dyn Simulated>, seen: &Seen<'_>) -> Self {
+        let drive = seen.drive;
         Self {
-            at,
+            at: seen.at,
             work: Work::default(),
             written: fs.map(Simulated::written).unwrap_or_default(),
             events: fs.map(Simulated::events).unwrap_or_default(),
             drive: drive.counters(),
-            traffic: machine.traffic(),
+            traffic: seen.traffic,
             die_busy: drive.die_use().iter().fold(SimSpan::ZERO, |sum, die| sum + die.busy),
             free_lines: drive.free_lines(),
             map_cache: drive.map_cache().unwrap_or_default(),

@@ -11,8 +11,8 @@ use dovetail_workload::{Op, Request};
 use super::pending::{Pending, Slots, ZoneQueues};
 use super::{Pacing, ReplayError, ReplayJob};
 use crate::below::Below;
-use crate::lane::{Lane, Machine, Part};
-use crate::record::{Recorder, Rhythm, Sample, summarize};
+use crate::lane::{Lane, Machine, Part, seen};
+use crate::record::{Recorder, Rhythm, Sample, Seen, summarize};
 use crate::results::{ReplayResult, RunResult, ScatterPoint, StackResult, TraceResult};
 
 /// Points of a series with a given interval, at most.
@@ -58,7 +58,7 @@ impl<'a> TraceActor<'a> {
         let log_before = drive.device().log_counts();
         let machine = Machine::over(drive, job.host, start, Events::default());
         let mut recorder = Recorder::new(1, Rhythm::Even(job.interval));
-        recorder.begin(None, &machine);
+        recorder.begin(None, &seen(&machine, &machine.device()));
         Self {
             job,
             machine,
@@ -99,7 +99,9 @@ impl<'a> TraceActor<'a> {
         {
             return Err(ReplayError::IntervalTooShort(interval));
         }
-        self.recorder.sample(at, None, &self.machine);
+        let drive = self.machine.device();
+        let seen = Seen { at, ..seen(&self.machine, &drive) };
+        self.recorder.sample(None, &seen);
         Ok(())
     }
 
@@ -368,7 +370,7 @@ impl<'a> TraceActor<'a> {
         let end = self.last_done.max(self.now);
         self.machine.request(end, Lane::Alone, Command::Flush)?;
         while self.machine.advance()?.is_some() {}
-        self.recorder.end(None, &self.machine);
+        self.recorder.end(None, &seen(&self.machine, &self.machine.device()));
         let elapsed = (self.last_done.since(self.start), SimSpan::ZERO);
         let drive = &*self.machine.device();
         let job = self.job;

@@ -6,6 +6,7 @@ use super::ini::{Line, Section, sections};
 use super::options::{self, Rejected};
 use super::settings::Settings;
 use super::suggest::nearest;
+use super::text::SectionText;
 use super::value::Value;
 use super::variables::{Unexpanded, Variables};
 
@@ -15,6 +16,7 @@ pub struct JobFile {
     pub(super) name: String,
     pub(super) globals: Vec<(String, String)>,
     pub(super) jobs: Vec<Job>,
+    texts: Vec<SectionText>,
 }
 
 /// One section that is not global.
@@ -47,17 +49,20 @@ impl JobFile {
     pub fn parse(text: &str, name: &str, variables: &Variables) -> Result<Self, FioError> {
         let parser = Parser { file: name, variables };
         let (mut defaults, mut globals, mut jobs) = (Settings::default(), Vec::new(), Vec::new());
-        for section in sections(text, name)? {
+        let sections = sections(text, name)?;
+        for section in &sections {
             if section.is_global() {
-                globals.extend(parser.read(&section, &mut defaults)?);
+                globals.extend(parser.read(section, &mut defaults)?);
             } else {
-                jobs.push(parser.job(&section, &defaults)?);
+                jobs.push(parser.job(section, &defaults)?);
             }
         }
         if jobs.is_empty() {
             return Err(FioError::NoJobs { file: name.to_owned() });
         }
-        let file = Self { name: name.to_owned(), globals, jobs };
+        let texts = sections.iter().map(|section| parser.text(section, defaults.kilo));
+        let texts = texts.collect::<Result<_, _>>()?;
+        let file = Self { name: name.to_owned(), globals, jobs, texts };
         check::check(&file)?;
         Ok(file)
     }
@@ -68,6 +73,11 @@ impl JobFile {
     pub fn scaled(&self, share: f64) -> Self {
         let job = |job: &Job| Job { settings: job.settings.scaled(share), ..job.clone() };
         Self { jobs: self.jobs.iter().map(job).collect(), ..self.clone() }
+    }
+
+    /// The jobs as fio reads them, variables expanded, all sizes shrunk as [`Self::scaled`] does.
+    pub fn to_text(&self, share: f64) -> String {
+        self.texts.iter().map(|section| section.scaled(share)).collect()
     }
 
     /// Name of the file in messages.
@@ -116,6 +126,15 @@ impl Parser<'_> {
         // fio shows neither aliases nor options without a value.
         let shown = given.into_iter().filter(|given| given.line.value.is_some());
         Ok(shown.map(|given| (given.option.name.to_owned(), given.value)).collect())
+    }
+
+    fn text(&self, section: &Section<'_>, kilo: u64) -> Result<SectionText, FioError> {
+        let option = |line: &Line<'_>| {
+            let value = line.value.map(|value| self.expand(value, line.number)).transpose()?;
+            Ok((line.name.to_owned(), value))
+        };
+        let options = section.options.iter().map(option).collect::<Result<_, _>>()?;
+        Ok(SectionText { name: section.name.to_owned(), options, kilo })
     }
 
     fn given<'a>(&self, line: &'a Line<'a>) -> Result<Given<'a>, FioError> {

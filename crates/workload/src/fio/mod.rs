@@ -28,6 +28,7 @@ mod service;
 mod settings;
 mod streams;
 mod suggest;
+mod text;
 mod thread;
 mod value;
 mod variables;

@@ -106,7 +106,8 @@ impl Settings {
     }
 }
 
-fn scaled_bytes(bytes: u64, share: f64) -> u64 {
+/// A size shrunk to a share, in whole pages and at least one.
+pub(super) fn scaled_bytes(bytes: u64, share: f64) -> u64 {
     const PAGE: u64 = 4096;
     ((bytes as f64 * share) as u64 / PAGE * PAGE).max(PAGE.min(bytes))
 }

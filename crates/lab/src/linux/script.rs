@@ -1,0 +1,88 @@
+//! The work of a guest as a shell script: a volume, a fio job on it, a check.
+
+use crate::bench::Stack;
+
+/// The file systems that a guest can make, with the programs that make and check them.
+const FILE_SYSTEMS: [FileSystem; 4] = [
+    FileSystem { name: "f2fs", mkfs: "mkfs.f2fs -q -f", check: "fsck.f2fs --dry-run" },
+    FileSystem { name: "ext4", mkfs: "mkfs.ext4 -q -F", check: "e2fsck -f -n" },
+    FileSystem { name: "btrfs", mkfs: "mkfs.btrfs -q -f", check: "btrfs check" },
+    FileSystem { name: "xfs", mkfs: "mkfs.xfs -q -f", check: "xfs_repair -n" },
+];
+
+/// A file system of the guest's kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileSystem {
+    pub(super) name: &'static str,
+    mkfs: &'static str,
+    check: &'static str,
+}
+
+impl FileSystem {
+    /// The file system of that name.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        FILE_SYSTEMS.into_iter().find(|system| system.name == name)
+    }
+
+    /// The names of all, for messages.
+    pub(super) fn names() -> String {
+        FILE_SYSTEMS.map(|system| system.name).join(", ")
+    }
+
+    /// Makes and mounts a volume, lays out the job's files, runs it between two marks, checks the
+    /// volume. The job is `$OUT/job.fio`, its results are in `$OUT/fio.json`.
+    pub(super) fn script(self, stack: &Stack, is_shrunk: bool, final_sync: bool) -> String {
+        let Self { name, mkfs, check } = self;
+        let options = stack.mkfs.get("options").and_then(|value| value.as_str()).unwrap_or("");
+        let mount = match stack.mount.as_str() {
+            "" => String::new(),
+            options => format!("-o '{options}'"),
+        };
+        let settings = self.settings(stack, is_shrunk);
+        let sync = if final_sync { "sync" } else { ":" };
+        format!(
+            r#"exec > $OUT/log 2>&1
+{mkfs} {options} /dev/vda
+mount -t {name} {mount} /dev/vda /mnt/volume
+{settings}
+cd /mnt/volume
+fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio
+sync
+mark
+fio --output-format=json+ --output=$OUT/fio.json $OUT/job.fio || echo $? > $OUT/status
+{sync}
+mark
+cd /mnt
+umount /mnt/volume
+{check} /dev/vda > $OUT/check 2>&1 || fail "$(echo; cat $OUT/check)"
+"#
+        )
+    }
+
+    /// Settings of sysfs: the stack's own, and what a shrunk volume takes to behave as a large one.
+    fn settings(self, stack: &Stack, is_shrunk: bool) -> String {
+        if self.name != "f2fs" {
+            return String::new();
+        }
+        let own = stack.sysfs.iter().map(|(name, value)| (name.as_str(), value.to_string()));
+        let mut settings: Vec<(&str, String)> = own.collect();
+        if is_shrunk && !stack.sysfs.contains_key(IPU_POLICY.0) {
+            settings.push((IPU_POLICY.0, IPU_POLICY.1.into()));
+        }
+        let line = |(name, value)| format!("echo {value} > /sys/fs/f2fs/vda/{name}\n");
+        settings.into_iter().map(line).collect()
+    }
+}
+
+/// Linux lets volumes of up to 16 GiB overwrite in place whenever they can
+/// (`f2fs_tuning_parameters`). A volume that stands for a larger one has that one's policy: in place
+/// for fsync of few pages only.
+const IPU_POLICY: (&str, &str) = ("ipu_policy", "16");
+
+/// The job for fio in a guest. Its clock must be the guest's, not the processor's.
+pub(super) fn job_text(text: &str, seed: u64) -> String {
+    format!(
+        "[global]\nclocksource=clock_gettime\ndirectory=/mnt/volume\nallrandrepeat=1\nrandseed={seed}\n\
+         lat_percentiles=1\nthread=1\n{text}"
+    )
+}
