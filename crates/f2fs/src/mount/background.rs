@@ -9,7 +9,10 @@ use super::F2fs;
 use super::checkpoint::CheckpointReason;
 use super::data::WritebackReason;
 use super::options::BackgroundGc;
-use super::policy::{DISCARD_BUSY_MS, Pace, ZONED_NOTHING_MS, ZONED_SLEEP_MS};
+use super::policy::{
+    DISCARD_BUSY_MS, DISCARD_IDLE_MS, DiscardFacts, DiscardStep, Pace, ZONED_NOTHING_MS,
+    ZONED_SLEEP_MS, discard_step,
+};
 use crate::error::Error;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
@@ -25,8 +28,6 @@ const GC_NOTHING_MS: u64 = 300_000;
 const GC_URGENT_MS: u64 = 500;
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
-/// From here on, in percent, extents of any length are discarded (Linux 6.1).
-const NEARLY_FULL_PERCENT: u64 = 80;
 
 /// Due times of the background work.
 #[derive(Debug)]
@@ -60,9 +61,15 @@ impl Background {
         }
     }
 
-    /// There is something to discard again.
-    pub(super) fn discard_soon(&mut self, now: SimTime) {
-        self.next_discard = self.next_discard.min(after(now, DISCARD_BUSY_MS));
+    /// There is something to discard again: the thread is woken, or looks when it next does.
+    fn discards_came(&mut self, now: SimTime, is_woken: bool) {
+        if is_woken {
+            self.next_discard = self.next_discard.min(after(now, DISCARD_BUSY_MS));
+        } else if self.next_discard <= now {
+            // nobody asked it while it had nothing to do, but it went on looking
+            let looks = now.since(self.next_discard).as_ns() / 1_000_000 / DISCARD_IDLE_MS + 1;
+            self.next_discard = after(self.next_discard, looks * DISCARD_IDLE_MS);
+        }
     }
 }
 
@@ -139,18 +146,36 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
+    /// A checkpoint has added to what is discarded.
+    pub(super) fn note_discards(&mut self) {
+        let is_woken = self.is_idle() || !self.discard_pace().waits_for_idle;
+        self.background.discards_came(self.io.now(), is_woken);
+    }
+
     fn background_discards(&mut self) -> Result<(), Error> {
         let pace = self.discard_pace();
-        let found = self.discard_some(pace.commands, pace.granularity)?;
-        let sleep = if found { pace.busy_ms } else { pace.idle_ms };
+        let found = self.space.has_discard_of(pace.granularity);
+        let sleep = match discard_step(&pace, found, self.until_idle().as_ns().div_ceil(1_000_000))
+        {
+            DiscardStep::Sleep(ms) => ms,
+            DiscardStep::Send => {
+                self.discard_some(pace.commands, pace.granularity)?;
+                if self.space.has_discards() { pace.busy_ms } else { pace.idle_ms }
+            }
+        };
         self.background.next_discard = after(self.io.now(), sleep);
         Ok(())
     }
 
     fn discard_pace(&self) -> Pace {
-        let full = self.counts.valid_blocks * 100
-            > self.committed.checkpoint().user_block_count * NEARLY_FULL_PERCENT;
-        self.space.discard_pace(full || self.is_small())
+        self.space.discard_pace(&DiscardFacts {
+            valid_blocks: self.counts.valid_blocks,
+            user_blocks: self.committed.checkpoint().user_block_count,
+            is_small: self.is_small(),
+            is_urgent: self.options.gc_urgent,
+            waiting: 0,
+            memory_bytes: self.options.page_cache_bytes,
+        })
     }
 
     /// So much content is dirty that the background does not wait for its time.
@@ -171,7 +196,13 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn is_idle(&self) -> bool {
-        self.io.now().since(self.background.last_request) >= IDLE
+        self.until_idle() == SimSpan::ZERO
+    }
+
+    /// Time until the volume is idle if no request comes.
+    fn until_idle(&self) -> SimSpan {
+        let quiet = self.io.now().since(self.background.last_request);
+        SimSpan::from_ns(IDLE.as_ns().saturating_sub(quiet.as_ns()))
     }
 
     /// Of a zoned volume: a window at a time, while sections are few and the volume is idle.

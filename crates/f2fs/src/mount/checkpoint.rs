@@ -78,7 +78,7 @@ impl<D: Scheduler> F2fs<D> {
         self.commit_pack(&pack, file, staged)?;
         self.end_batch()?;
         if self.space.commit(&mut pack, self.discards()) {
-            self.background.discard_soon(self.io.now());
+            self.note_discards();
         }
         self.committed = Committed::of(pack);
         self.nat.commit(&plan.journal);

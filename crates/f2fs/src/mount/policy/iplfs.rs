@@ -1,5 +1,5 @@
-//! The choices of an IPLFS volume: space on the device is freed, a checkpoint is due for its
-//! discards, and the discards are paced.
+//! The choices of an IPLFS volume: space on the device is freed, and a checkpoint is due for its
+//! discards.
 
 /// The space of the device that is taken, and that is about to be. All in blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,39 +49,6 @@ pub(crate) const fn log_is_due(fresh_bytes: u64, log_bytes: u64) -> bool {
 pub(crate) const fn can_carry(fresh_bytes: u64, carried_bytes: u64, log_bytes: u64) -> bool {
     fresh_bytes.saturating_add(carried_bytes) <= log_bytes
 }
-
-/// The pace of discards in the background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// Commands in one round at most.
-    pub(crate) commands: usize,
-    /// Blocks that a command has at least.
-    pub(crate) granularity: u32,
-    /// Between rounds that found some, in ms.
-    pub(crate) busy_ms: u64,
-    /// Between rounds that found none.
-    pub(crate) idle_ms: u64,
-}
-
-/// Between rounds of discards while there are some, in ms (`min_discard_issue_time` of Linux 6.1,
-/// and section 4.3 of the IPLFS paper).
-pub(crate) const DISCARD_BUSY_MS: u64 = 50;
-
-/// F2FS in Linux 6.1: eight requests of at least 16 blocks (`max_discard_request`,
-/// `discard_granularity`), on a small or nearly full volume of any length; `min_discard_issue_time`
-/// and `max_discard_issue_time`.
-pub(crate) const fn segmented_pace(any_length: bool) -> Pace {
-    Pace {
-        commands: 8,
-        granularity: if any_length { 1 } else { 16 },
-        busy_ms: DISCARD_BUSY_MS,
-        idle_ms: 60_000,
-    }
-}
-
-/// IPLFS (section 4.3 of its paper): sixteen every 50 ms, whatever else is going on.
-pub(crate) const IPLFS_PACE: Pace =
-    Pace { commands: 16, granularity: 1, busy_ms: DISCARD_BUSY_MS, idle_ms: 50 };
 
 #[cfg(test)]
 mod tests {

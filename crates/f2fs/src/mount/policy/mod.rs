@@ -1,6 +1,7 @@
 //! The choices of the file system, as pure functions: facts in, choice out. Mechanisms elsewhere
 //! carry the choices out.
 
+mod discards;
 mod fsync;
 mod iplfs;
 mod ipu;
@@ -10,11 +11,12 @@ mod victim;
 mod write_mode;
 mod zoned_cleaning;
 
-pub(crate) use fsync::{FsyncFacts, must_checkpoint};
-pub(crate) use iplfs::{
-    DISCARD_BUSY_MS, HEADROOM_MARGIN, HeadroomFacts, IPLFS_PACE, Pace, can_carry, can_log,
-    is_tight, log_is_due, segmented_pace,
+pub(crate) use discards::{
+    DISCARD_BUSY_MS, DISCARD_IDLE_MS, DiscardFacts, DiscardStep, IPLFS_PACE, Pace, discard_step,
+    segmented_pace,
 };
+pub(crate) use fsync::{FsyncFacts, must_checkpoint};
+pub(crate) use iplfs::{HEADROOM_MARGIN, HeadroomFacts, can_carry, can_log, is_tight, log_is_due};
 pub use ipu::IpuPolicy;
 pub(crate) use ipu::SMALL_VOLUME_SEGMENTS;
 pub(crate) use ipu::UpdateFacts;

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use dovetail_block::Scheduler;
 
 use super::super::io::Io;
-use super::super::policy::{CleaningWindow, IPLFS_PACE, Log, Pace, SpaceFacts, segmented_pace};
+use super::super::policy::{
+    CleaningWindow, DiscardFacts, IPLFS_PACE, Log, Pace, SpaceFacts, segmented_pace,
+};
 use super::iplfs::LogSpace;
 use super::{CleaningState, Demand, Draft, Pack, Space, Taken, ValidBlocks};
 use crate::error::{Corrupt, Damage, Error};
@@ -127,11 +129,12 @@ impl Space {
         }
     }
 
-    /// The pace of discards in the background, of a volume that is nearly full or small, or
-    /// neither.
-    pub(in super::super) fn discard_pace(&self, full_or_small: bool) -> Pace {
+    /// The pace of discards in the background, by `facts` and what waits.
+    pub(in super::super) fn discard_pace(&self, facts: &DiscardFacts) -> Pace {
         match self {
-            Self::Segmented(_) => segmented_pace(full_or_small),
+            Self::Segmented(space) => {
+                segmented_pace(&DiscardFacts { waiting: space.waiting_discards(), ..*facts })
+            }
             Self::Iplfs(_) => IPLFS_PACE,
         }
     }
@@ -160,6 +163,14 @@ impl Space {
     pub(in super::super) fn has_discards(&self) -> bool {
         match self {
             Self::Segmented(space) => space.has_discards(),
+            Self::Iplfs(space) => space.has_queued(),
+        }
+    }
+
+    /// An extent of at least so many blocks waits to be discarded.
+    pub(in super::super) fn has_discard_of(&self, granularity: u32) -> bool {
+        match self {
+            Self::Segmented(space) => space.has_discard_of(granularity),
             Self::Iplfs(space) => space.has_queued(),
         }
     }

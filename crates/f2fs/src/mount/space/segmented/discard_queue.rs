@@ -17,11 +17,25 @@ pub(super) struct DiscardQueue {
     long: BTreeMap<u32, u32>,
     /// The same by length and start.
     by_length: BTreeSet<(Reverse<u32>, u32)>,
+    /// Extents, long and short.
+    count: u64,
 }
 
 impl DiscardQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// Extents that wait.
+    pub(super) fn extent_count(&self) -> u64 {
+        self.count
+    }
+
+    /// An extent of at least so many blocks waits.
+    pub(super) fn has(&self, granularity: u32) -> bool {
+        let longest = self.by_length.first().map(|&(Reverse(len), _)| len);
+        longest.is_some_and(|len| len >= granularity)
+            || granularity < LONG && self.extents().any(|(_, len)| len >= granularity)
     }
 
     /// The extent in which a block that waits lies: start and length.
@@ -41,26 +55,28 @@ impl DiscardQueue {
         let (mut from, mut to) = (start, start + len);
         if start > 0 && self.waiting.get(start - 1) {
             let (before, size) = self.extent_of(start - 1);
-            self.forget_long(before, size);
+            self.forget(before, size);
             from = before;
         }
         if self.waiting.get(to) {
             let (after, size) = self.extent_of(to);
-            self.forget_long(after, size);
+            self.forget(after, size);
             to = after + size;
         }
         self.waiting.set(start..start + len);
-        self.note_long(from, to - from);
+        self.note(from, to - from);
     }
 
-    fn note_long(&mut self, start: u32, len: u32) {
+    fn note(&mut self, start: u32, len: u32) {
+        self.count += u64::from(len > 0);
         if len >= LONG {
             self.long.insert(start, len);
             self.by_length.insert((Reverse(len), start));
         }
     }
 
-    fn forget_long(&mut self, start: u32, len: u32) {
+    fn forget(&mut self, start: u32, len: u32) {
+        self.count -= 1;
         if len >= LONG {
             self.long.remove(&start);
             self.by_length.remove(&(Reverse(len), start));
@@ -72,11 +88,11 @@ impl DiscardQueue {
         let end = start + len;
         while let Some(block) = self.waiting.first_in(start..end) {
             let (from, size) = self.extent_of(block);
-            self.forget_long(from, size);
+            self.forget(from, size);
             let (cut, rest) = (from.max(start), (from + size).min(end));
             self.waiting.clear(cut..rest);
-            self.note_long(from, cut - from);
-            self.note_long(rest, from + size - rest);
+            self.note(from, cut - from);
+            self.note(rest, from + size - rest);
         }
     }
 
@@ -153,6 +169,11 @@ mod tests {
                     }
                 }
                 let long: Vec<_> = expected.iter().copied().filter(|&(_, len)| len >= LONG).collect();
+                prop_assert_eq!(queue.extent_count(), expected.len() as u64);
+                let longest = expected.iter().map(|&(_, len)| len).max().unwrap_or(0);
+                for granularity in [1, 3, LONG, LONG + 7] {
+                    prop_assert_eq!(queue.has(granularity), longest >= granularity);
+                }
                 prop_assert_eq!(extents(&queue), expected);
                 prop_assert_eq!(queue.long.iter().map(|(&start, &len)| (start, len)).collect::<Vec<_>>(), long);
                 prop_assert_eq!(queue.by_length.len(), queue.long.len());

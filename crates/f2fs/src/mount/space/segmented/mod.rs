@@ -176,6 +176,16 @@ impl SegmentSpace {
         !self.discards.is_empty() || self.has_dead_for_background()
     }
 
+    /// An extent of at least so many blocks waits to be discarded, or a zone to be reset.
+    pub(crate) fn has_discard_of(&self, granularity: u32) -> bool {
+        self.discards.has(granularity) || self.has_dead_for_background()
+    }
+
+    /// Extents that wait to be discarded.
+    pub(crate) fn waiting_discards(&self) -> u64 {
+        self.discards.extent_count()
+    }
+
     /// Discards up to `count` extents of at least `granularity` blocks; `true` if there were any.
     pub(crate) fn discard<D: Scheduler>(
         &mut self,
