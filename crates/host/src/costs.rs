@@ -18,6 +18,11 @@ pub struct HostCosts {
     pub block_ns: u64,
     /// Nanoseconds of CPU to build and submit a request. Assumed.
     pub request_ns: u64,
+    /// CPUs on which the work of calls and requests takes its turn, and a request reaches the drive
+    /// when it has been handed over; 0 for as many as there is work, of which no request waits for
+    /// any. Assumed.
+    #[serde(skip_serializing_if = "is_any_number")]
+    pub cpus: u32,
     /// Nanoseconds from the end of a request to the thread that waits for it. Assumed.
     pub wake_ns: u64,
     /// Requests that the drive takes at a time; more wait. Assumed.
@@ -40,6 +45,7 @@ impl Default for HostCosts {
             syscall_ns: 1_000,
             block_ns: 500,
             request_ns: 2_000,
+            cpus: 0,
             wake_ns: 3_000,
             queue_depth: 256,
             max_request_kib: 1280,
@@ -48,6 +54,10 @@ impl Default for HostCosts {
             placement: Placement::Writer,
         }
     }
+}
+
+fn is_any_number(cpus: &u32) -> bool {
+    *cpus == 0
 }
 
 /// Costs of which one is another.
@@ -65,6 +75,8 @@ pub struct CostVariant {
 
 /// The largest cost: a second.
 const MAX_NS: u64 = 1_000_000_000;
+/// The most CPUs.
+const MAX_CPUS: u32 = 4096;
 /// The largest window of read-ahead: 1 GiB.
 const MAX_READ_AHEAD_KIB: u32 = 1 << 20;
 
@@ -74,6 +86,7 @@ impl HostCosts {
         syscall_ns: 0,
         block_ns: 0,
         request_ns: 0,
+        cpus: 0,
         wake_ns: 0,
         queue_depth: u32::MAX,
         max_request_kib: u32::MAX,
@@ -106,6 +119,7 @@ impl HostCosts {
             "block_ns" => self.block_ns = number()?,
             "request_ns" => self.request_ns = number()?,
             "wake_ns" => self.wake_ns = number()?,
+            "cpus" => self.cpus = small()?,
             "queue_depth" => self.queue_depth = small()?,
             "max_request_kib" => self.max_request_kib = small()?,
             "read_ahead_kib" => self.read_ahead_kib = small()?,
@@ -135,6 +149,9 @@ impl HostCosts {
         ];
         if let Some((name, value)) = costs.into_iter().find(|(_, value)| *value > MAX_NS) {
             return Err(format!("{name} is {value}: give 0 to {MAX_NS}"));
+        }
+        if self.cpus > MAX_CPUS {
+            return Err(format!("cpus is {}: give 0 to {MAX_CPUS}", self.cpus));
         }
         if self.queue_depth == 0 {
             return Err("queue_depth is 0: give at least 1".into());

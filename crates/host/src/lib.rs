@@ -13,6 +13,7 @@
 mod agenda;
 mod checked;
 mod costs;
+mod cpus;
 mod device_queue;
 mod error;
 mod events;

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::agenda::{Agenda, Due};
 use crate::checked::CheckedDevice;
 use crate::costs::HostCosts;
+use crate::cpus::Cpus;
 use crate::device_queue::DeviceQueue;
 use crate::error::HostError;
 use crate::events::Events;
@@ -51,6 +52,7 @@ const STUCK: SimSpan = SimSpan::from_ms(600_000);
 pub struct Machine<D, L> {
     queue: Rc<RefCell<DeviceQueue<D>>>,
     costs: HostCosts,
+    cpus: Cpus,
     agenda: Agenda<L>,
     /// Nothing is played beyond this time.
     horizon: SimTime,
@@ -85,6 +87,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         Self {
             queue: Rc::new(RefCell::new(DeviceQueue::new(device, costs))),
             costs,
+            cpus: Cpus::new(costs.cpus),
             agenda: Agenda::default(),
             horizon: SimTime::from_ns(u64::MAX),
             now,
@@ -145,6 +148,11 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         self.spare_plans.pop().unwrap_or_default()
     }
 
+    /// Lets a CPU work for so long on what comes at `at`; returns when that is done.
+    pub fn work(&mut self, at: SimTime, takes: SimSpan) -> SimTime {
+        self.cpus.work(at, takes)
+    }
+
     /// Starts to play a plan at `at`, which is not before now.
     pub fn start(&mut self, at: SimTime, lane: L, plan: Plan) {
         if plan.steps.is_empty() {
@@ -195,7 +203,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             let mut queue = self.queue.borrow_mut();
             if queue.is_free(self.now, &command) {
                 let done = queue.issue(self.now, &command)?;
-                let handed_over = self.now + queue.charge();
+                let handed_over = self.cpus.work(self.now, queue.charge());
                 Some((done, handed_over))
             } else {
                 None
@@ -397,6 +405,10 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         let step = &progress.plan.steps[progress.next];
         let queue = Rc::clone(&self.queue);
         let mut queue = queue.borrow_mut();
+        if self.cpus.are_limited() && !progress.handed_over {
+            progress.handed_over = true;
+            return Ok(Turn::Again(self.cpus.work(self.now, queue.charge())));
+        }
         if *step == PlanStep::Flush {
             let asked = *progress.asked.get_or_insert(self.now);
             match queue.flushes.turn(asked, self.now) {
@@ -414,7 +426,8 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         }
         let done = queue.issue(self.now, step)?;
         self.issued(progress, done);
-        Ok(Turn::At(self.now + queue.charge()))
+        let cost = if self.cpus.are_limited() { SimSpan::ZERO } else { queue.charge() };
+        Ok(Turn::At(self.now + cost))
     }
 
     fn issued(&mut self, progress: &mut Progress, done: SimTime) {

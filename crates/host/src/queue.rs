@@ -193,7 +193,7 @@ impl FlushMerge {
     pub(crate) fn turn(&self, asked: SimTime, now: SimTime) -> FlushTurn {
         match self.last {
             _ if self.is_off => FlushTurn::Now,
-            Some((issued, done)) if issued >= asked => FlushTurn::Served(done),
+            Some((issued, done)) if issued > asked => FlushTurn::Served(done),
             Some((_, done)) if done > now => FlushTurn::Later(done),
             _ => FlushTurn::Now,
         }

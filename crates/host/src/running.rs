@@ -46,6 +46,8 @@ pub(crate) struct Progress {
     pub(crate) held: Vec<Ticket>,
     /// For each command not yet issued: its number and what must be issued before.
     pub(crate) planned: VecDeque<(CommandId, Vec<CommandId>)>,
+    /// A CPU has handed over the command that is its next step.
+    pub(crate) handed_over: bool,
     /// Time at which it asked for the flush that is its next step.
     pub(crate) asked: Option<SimTime>,
     /// Since when something stands in its way.
@@ -64,7 +66,7 @@ impl Progress {
             self.reads_done = self.reads_done.max(done);
         }
         self.all_done = self.all_done.max(done);
-        self.asked = None;
+        (self.asked, self.handed_over) = (None, false);
     }
 
     /// Forgets the plan, but not the memory.

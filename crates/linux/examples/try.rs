@@ -18,7 +18,7 @@ fn main() {
     let ended = World { guest: &guest, cut, stop: &|| false, seen: &mut |at, served, _| {
         n += 1;
         for x in [at.as_ns(), served.kind as u64, served.sector, served.bytes, served.done.as_ns()] { hash = (hash ^ x).wrapping_mul(0x100000001b3).rotate_left(17); }
-        if n < 4 { println!("{at} {served:?}"); }
+        if let Ok(f) = std::env::var("TRACE") { use std::io::Write; writeln!(std::fs::File::options().append(true).create(true).open(f).unwrap(), "{} {:?} {} {} {}", at.as_ns(), served.kind, served.sector / 8, served.bytes / 4096, served.done.as_ns() - at.as_ns()).unwrap(); }
     } }.run(drive);
     match ended { Ok(e) => println!("end {} requests {} cut {}", e.at, e.requests, e.was_cut), Err(e) => println!("ERROR {e}") }
     let w = t.elapsed().as_secs_f64();

@@ -39,6 +39,8 @@ impl<D: Scheduler> F2fs<D> {
     /// Carries out an fsync but for the housekeeping after it.
     pub(super) fn make_durable(&mut self, ino: Nid, reason: WritebackReason) -> Result<(), Error> {
         self.write_back(ino, reason)?;
+        // Linux writes no node of the file before its data has been written
+        self.io.wait()?;
         if must_checkpoint(&self.fsync_facts(ino)?) {
             self.find_parent_again(ino)?;
             return self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));

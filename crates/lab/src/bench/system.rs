@@ -40,9 +40,10 @@ impl System {
     pub(super) fn start(&mut self, now: SimTime, lane: Lane, blocks: u64) -> SimTime {
         let cost = self.costs.call(blocks);
         self.cpu = SimSpan::from_ns(self.cpu.as_ns() + cost.as_ns());
-        self.play(now + cost, lane);
+        let worked = self.machine.work(now, cost);
+        self.play(worked, lane);
         self.look_at_background(now);
-        now + cost
+        worked
     }
 
     /// Starts the plan of what the devirtualizer just did.
