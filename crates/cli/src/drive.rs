@@ -9,6 +9,7 @@ use dovetail_block::{BlockDevice, ZoneState, ZoneTable};
 use dovetail_ftl::{
     DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, SwitchedOn, builtin_profiles,
 };
+use dovetail_serve::DriveStatus;
 use dovetail_time::{Ratio, format_bytes, format_count};
 
 use crate::mount::ImageLock;
@@ -166,19 +167,17 @@ fn status(file: &Path) -> Result<(), Failure> {
     let mut row = |what: &str, value: String| {
         table.add_row([format!("  {what}"), value]);
     };
-    let erases = drive.erase_counts();
-    let (least, most) = (erases.iter().min().copied(), erases.iter().max().copied());
-    row("serial number", drive.config().serial.to_string());
+    let status = DriveStatus::of(drive);
+    row("serial number", status.serial.clone());
     if let SwitchedOn::PageMapped(report) = report {
         row("pages mapped", format_count(report.mapped_pages));
     }
-    row("memory of the map", format_bytes(drive.mapping_memory_bytes()));
+    row("memory of the map", format_bytes(status.map_bytes));
     match drive.zoned() {
         Some(zoned) => zones(zoned.zones(), &mut row),
-        None => row("lines free", format!("{} of {}", drive.free_lines(), drive.lines())),
+        None => row("lines free", format!("{} of {}", status.lines_free, status.lines)),
     }
-    row("erases of a block", format!("{} to {}", least.unwrap_or(0), most.unwrap_or(0)));
-    row("bad blocks", drive.bad_blocks().to_string());
+    wear(&status, &mut row);
     if let Some(thin) = info.capabilities.thin {
         row(
             "addresses",
@@ -190,6 +189,12 @@ fn status(file: &Path) -> Result<(), Failure> {
         );
     }
     print(&format!("{}: {}\n{table}\n", file.display(), drive.config().name))
+}
+
+/// The wear of a drive.
+pub(crate) fn wear(status: &DriveStatus, row: &mut impl FnMut(&str, String)) {
+    row("erases of a block", format!("{} to {}", status.erases_least, status.erases_most));
+    row("bad blocks", status.bad_blocks.to_string());
 }
 
 /// Zones by state, and what is written in them.

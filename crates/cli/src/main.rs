@@ -24,6 +24,7 @@ mod replay;
 mod reproduce;
 mod results;
 mod sensitivity;
+mod serve;
 mod signals;
 mod stack;
 mod table;
@@ -58,6 +59,8 @@ enum Command {
     /// Look at the drive profiles.
     #[command(subcommand)]
     Drive(drive::Command),
+    /// Serve a drive as a block device for other programs, in real time.
+    Serve(serve::Arguments),
     /// Let a volume's pointers lead to its drive's own addresses, so that the drive can forget its
     /// map.
     Devirtualize(devirtualize::Arguments),
@@ -121,6 +124,7 @@ fn run(command: Command) -> ExitCode {
         Command::Stack(command) => stack::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Drive(command) => drive::run(&command),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Devirtualize(arguments) => devirtualize::run(&arguments),
         Command::Ls(arguments) => image::list(&arguments),
         Command::Cat(arguments) => image::cat(&arguments),

@@ -1,0 +1,154 @@
+//! `dovetail serve`: a drive for programs that speak NBD, and the state of one that is served.
+
+mod status;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use dovetail_ftl::{EmulatedDrive, Overrides, Storage};
+use dovetail_serve::{Address, Drive, Pace, Server};
+use dovetail_time::{Ratio, format_bytes};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::mount::ImageLock;
+use crate::{Failure, drive, memory, print};
+
+fn speed(text: &str) -> Result<f64, String> {
+    let is_known = |speed: &f64| *speed == 0.0 || (1e-6..=1e6).contains(speed);
+    text.parse::<f64>().ok().filter(is_known).ok_or_else(|| {
+        "give a number from 0.000001 to 1000000: 2 is twice as fast as the drive; or 0 for answers at once".into()
+    })
+}
+
+/// Serve a drive as a block device for other programs, in real time.
+///
+/// Clients are all that speak NBD: qemu, nbdcopy, fio's nbd engine, the kernel's nbd. Ends with
+/// Ctrl-C or SIGTERM. What a drive file holds is there when it is served again.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A profile's name or .toml file, for a new drive in memory; or a drive file.
+    #[arg(required_unless_present = "status")]
+    drive: Option<String>,
+    /// Listen on a unix socket at this path; the one of a server that was killed is replaced.
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    unix: Option<PathBuf>,
+    /// Listen on a port of TCP, 0 for one that is free; reached from this machine alone if no
+    /// address is given.
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = Address::tcp, help_heading = "Server")]
+    tcp: Option<Address>,
+    /// Let --tcp listen where other machines can reach it. Nobody is asked for a password, and
+    /// nothing is encrypted.
+    #[arg(long, requires = "tcp", help_heading = "Server")]
+    allow_remote: bool,
+    /// Answer so many times faster than the drive; 0 answers at once.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed, help_heading = "Server")]
+    speed: f64,
+    /// Refuse everything that would change the drive.
+    #[arg(long, help_heading = "Server")]
+    read_only: bool,
+    /// Shrink the capacity of a new drive and keep its ratios.
+    #[arg(long, value_name = "RATIO", value_parser = drive::scale, help_heading = "New drive")]
+    scale: Option<Ratio>,
+    /// Spare space in percent of the capacity.
+    #[arg(long, value_name = "PERCENT", help_heading = "New drive")]
+    over_provisioning: Option<f64>,
+    /// Scheme by which it maps pages.
+    #[arg(long, value_name = "SCHEME", help_heading = "New drive")]
+    map: Option<String>,
+    /// Seed of its faults, if it has any.
+    #[arg(long, value_name = "SEED", help_heading = "New drive")]
+    seed: Option<u64>,
+    /// Show the counters of the drive that is served at this unix socket or port: what was written,
+    /// how worn it is.
+    #[arg(
+        long, value_name = "SOCKET", help_heading = "Status",
+        conflicts_with_all = ["drive", "unix", "tcp", "speed", "read_only", "scale", "over_provisioning", "map", "seed"]
+    )]
+    status: Option<String>,
+    /// Show them as JSON.
+    #[arg(long, requires = "status", help_heading = "Status")]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match (&arguments.status, &arguments.drive) {
+        (Some(socket), _) => status::run(&Address::of(socket), arguments.json),
+        (None, Some(drive)) => serve(drive, arguments),
+        (None, None) => Err(Failure::Usage("give a drive to serve".into())),
+    }
+}
+
+fn serve(name: &str, arguments: &Arguments) -> Result<(), Failure> {
+    let addresses: Vec<Address> =
+        [arguments.unix.clone().map(Address::Unix), arguments.tcp.clone()]
+            .into_iter()
+            .flatten()
+            .collect();
+    if addresses.is_empty() {
+        return Err(Failure::Usage(
+            "say where to listen: --unix PATH for a unix socket, --tcp PORT for a port of this machine"
+                .into(),
+        ));
+    }
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
+    let (drive, _lock) = open(name, arguments)?;
+    let shown = shown(&drive, arguments);
+    let mut server = Server::new(drive, Pace::new(arguments.speed), arguments.read_only);
+    let listening = addresses.iter().try_for_each(|address| {
+        let bound = server.listen(address, arguments.allow_remote).map_err(Failure::failed)?;
+        print(&format!("serving {shown} at {}\n", bound.uri()))
+    });
+    if listening.is_ok()
+        && let Some(signal) = signals.forever().next()
+    {
+        tracing::info!(signal, "a signal ends the server");
+    }
+    let ended = server.end();
+    listening?;
+    ended.map_err(|error| Failure::Failed(format!("{name} could not be flushed: {error}")))
+}
+
+fn shown(drive: &Drive, arguments: &Arguments) -> String {
+    let config = drive.storage().config();
+    let read_only = if arguments.read_only { ", read-only" } else { "" };
+    format!("{} ({}{read_only})", config.name, format_bytes(config.user_blocks * 4096))
+}
+
+/// The drive, and the lock on its file.
+fn open(name: &str, arguments: &Arguments) -> Result<(Drive, Option<ImageLock>), Failure> {
+    let path = Path::new(name);
+    if EmulatedDrive::is_one(path).unwrap_or(false) {
+        return open_file(path, arguments);
+    }
+    let profile = drive::load(name)?;
+    let overrides = Overrides {
+        scale: arguments.scale,
+        over_provisioning: arguments.over_provisioning,
+        map: arguments.map.clone(),
+        seed: arguments.seed.unwrap_or(1),
+        ..Overrides::default()
+    };
+    let config = profile.resolve(&overrides).map_err(Failure::failed)?;
+    memory::check(std::iter::once(&config), 1)?;
+    let storage = Storage::new(config).map_err(Failure::failed)?;
+    Ok((Drive::InMemory(Box::new(storage)), None))
+}
+
+fn open_file(path: &Path, arguments: &Arguments) -> Result<(Drive, Option<ImageLock>), Failure> {
+    let is_changed = arguments.scale.is_some()
+        || arguments.over_provisioning.is_some()
+        || arguments.map.is_some()
+        || arguments.seed.is_some();
+    if is_changed {
+        return Err(Failure::Usage(format!(
+            "{} is a drive file, and its drive stays as it was made: leave out the options of a new drive",
+            path.display()
+        )));
+    }
+    let lock = ImageLock::take(path, !arguments.read_only)?;
+    let (drive, found) = EmulatedDrive::open(path, !arguments.read_only)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    tracing::info!(?found, "the drive is switched on");
+    Ok((Drive::InFile(Box::new(drive)), Some(lock)))
+}

@@ -1,0 +1,81 @@
+//! A client that only asks how the drive is.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use zerocopy::IntoBytes;
+use zerocopy::big_endian::{U32, U64};
+
+use super::handshake::nonsense;
+use super::socket::{Input, send_all};
+use super::wire::{
+    FIXED_NEWSTYLE, Greeting, IHAVEOPT, NBDMAGIC, NO_ZEROES, OPTION_REPLY, OptionHeader,
+    OptionReply, option, parse, reply,
+};
+use crate::status::Status;
+
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer at most.
+const MOST: usize = 1 << 20;
+
+/// Reason why a server did not tell the state of its drive.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The connection failed.
+    #[error("no answer: {0}")]
+    Io(#[from] io::Error),
+    /// A server of another kind.
+    #[error("what answers there is no server of dovetail")]
+    Other,
+}
+
+/// Asks the server at the other end of a new connection for the state of its drive.
+///
+/// # Errors
+/// See [`AskError`].
+pub fn ask_status(socket: &OwnedFd) -> Result<Status, AskError> {
+    match ask(socket) {
+        Ok(Some(text)) => serde_json::from_slice(&text).map_err(|_| AskError::Other),
+        Ok(None) => Err(AskError::Other),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(AskError::Other),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn ask(socket: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+    set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).map_err(io::Error::from)?;
+    let mut input = Input::default();
+    let greeting: Greeting = take(&mut input, socket)?;
+    if greeting.nbdmagic.get() != NBDMAGIC || greeting.ihaveopt.get() != IHAVEOPT {
+        return Err(nonsense());
+    }
+    send_all(socket, U32::new((FIXED_NEWSTYLE | NO_ZEROES).into()).as_bytes())?;
+    send_option(socket, option::STATUS)?;
+    let answer: OptionReply = take(&mut input, socket)?;
+    let len = answer.len.get() as usize;
+    if answer.magic.get() != OPTION_REPLY || len > MOST {
+        return Err(nonsense());
+    }
+    input.wait_for(socket, len)?;
+    let text = input.bytes()[..len].to_vec();
+    send_option(socket, option::ABORT)?;
+    Ok((answer.kind.get() == reply::ACK).then_some(text))
+}
+
+fn send_option(socket: &OwnedFd, option: u32) -> io::Result<()> {
+    let (magic, option) = (U64::new(IHAVEOPT), U32::new(option));
+    send_all(socket, OptionHeader { magic, option, len: U32::new(0) }.as_bytes())
+}
+
+fn take<T>(input: &mut Input, socket: &OwnedFd) -> io::Result<T>
+where
+    T: zerocopy::FromBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned,
+{
+    input.wait_for(socket, size_of::<T>())?;
+    let value = parse(input.bytes()).ok_or_else(nonsense)?;
+    input.consume(size_of::<T>());
+    Ok(value)
+}

@@ -1,0 +1,76 @@
+//! The wall clock kept to the drive's service times.
+
+use std::time::{Duration, Instant};
+
+use dovetail_time::SimTime;
+
+/// The times at which requests come to the drive, and at which their answers may leave.
+///
+/// With a speed, the drive's time is the time since the start, so many times as fast. At speed 0
+/// answers leave at once, and the drive's time moves on with its requests alone: each comes when
+/// the one before is done.
+#[derive(Debug)]
+pub struct Pace {
+    speed: f64,
+    begun: Instant,
+    /// End of the request that took longest so far; at speed 0.
+    end: SimTime,
+}
+
+impl Pace {
+    /// A pace that begins now. `speed` is 1 for a drive as it is, 2 for one twice as fast, 0 for
+    /// answers at once.
+    pub fn new(speed: f64) -> Self {
+        Self { speed, begun: Instant::now(), end: SimTime::ZERO }
+    }
+
+    /// Tells whether answers wait for their time.
+    pub fn is_kept(&self) -> bool {
+        self.speed > 0.0
+    }
+
+    /// The drive's time of a request that comes now.
+    pub fn now(&self) -> SimTime {
+        if self.is_kept() { self.at(self.begun.elapsed()) } else { self.end }
+    }
+
+    /// The time at which the answer of a request that is done at `done` may leave; `None` for at
+    /// once.
+    pub fn due(&mut self, done: SimTime) -> Option<Instant> {
+        if !self.is_kept() {
+            self.end = self.end.max(done);
+            return None;
+        }
+        let after = Duration::from_secs_f64(done.as_ns() as f64 / self.speed * 1e-9);
+        self.begun.checked_add(after)
+    }
+
+    fn at(&self, elapsed: Duration) -> SimTime {
+        SimTime::from_ns((elapsed.as_nanos() as f64 * self.speed) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_leave_when_the_drive_is_done() {
+        for speed in [0.5, 1.0, 2.0] {
+            let mut pace = Pace::new(speed);
+            let second = Duration::from_secs_f64(1.0 / speed);
+            assert_eq!(pace.at(second).as_ns(), 1_000_000_000);
+            let due = pace.due(SimTime::from_ns(1_000_000_000)).unwrap();
+            assert_eq!(due, pace.begun + second);
+        }
+    }
+
+    #[test]
+    fn time_moves_on_with_requests_where_answers_leave_at_once() {
+        let mut pace = Pace::new(0.0);
+        assert_eq!(pace.now(), SimTime::ZERO);
+        assert_eq!(pace.due(SimTime::from_ns(700)), None);
+        assert_eq!(pace.due(SimTime::from_ns(300)), None);
+        assert_eq!(pace.now(), SimTime::from_ns(700));
+    }
+}
