@@ -17,13 +17,15 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("fio", "fio"),
     ("chromium", "chromium"),
     ("f2fs-tools", "mkfs.f2fs"),
     ("user-mode-linux", "linux.uml"),
     ("busybox", "busybox"),
     ("acl", "setfacl"),
+    ("libnbd-bin", "nbdcopy"),
+    ("qemu-utils", "qemu-io"),
 ];
 
 /// Referees that a machine may be unable to run, whatever is installed on it, and the Debian

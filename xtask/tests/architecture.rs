@@ -133,10 +133,10 @@ fn only_the_command_line_and_tests_print() {
 }
 
 #[test]
-fn only_the_front_sees_the_clock_and_nothing_draws_unseeded() {
+fn only_front_and_serve_see_the_clock_and_nothing_draws_unseeded() {
     let clocks = ["time::Instant", "SystemTime", "clock_gettime"];
     // a campaign of tests tells how fast it is
-    for name in crates_but(&["cli", "front", "testkit"]) {
+    for name in crates_but(&["cli", "front", "serve", "testkit"]) {
         assert_eq!(first_use(&name, &clocks, ""), None);
     }
     for name in crates() {
@@ -145,8 +145,8 @@ fn only_the_front_sees_the_clock_and_nothing_draws_unseeded() {
 }
 
 #[test]
-fn only_the_front_has_threads_beside_the_parallel_runs() {
-    for name in crates_but(&["cli", "front"]) {
+fn only_front_and_serve_have_threads_beside_the_parallel_runs() {
+    for name in crates_but(&["cli", "front", "serve"]) {
         assert_eq!(
             first_use(
                 &name,
