@@ -19,8 +19,11 @@ mod manifest;
 mod mkfs;
 mod mount;
 mod mounted;
+#[path = "../../serve/tests/client/mod.rs"]
+mod nbd_client;
 mod referee;
 mod scales;
+mod serve;
 mod zoned;
 
 // of which file system `manifest` tells: of the one whose types stand beside it

@@ -14,7 +14,8 @@ pub(crate) fn check_clean(image: &str, kind: &str) {
     assert!(output.status.code() == Some(0) && !fault, "{kind}: {said}");
 }
 
-fn run(program: &str, package: &str, arguments: &[&str]) -> Output {
+/// Runs a program of a package; a test that needs it fails where it is missing.
+pub(crate) fn run(program: &str, package: &str, arguments: &[&str]) -> Output {
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     let output = Command::new(program).env("PATH", path).args(arguments).output();
     output.unwrap_or_else(|error| {
