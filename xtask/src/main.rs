@@ -11,6 +11,7 @@ mod mounts;
 mod mutants;
 mod posix;
 mod record;
+mod serve_bench;
 mod zoned_kernel;
 
 use std::path::Path;
@@ -40,7 +41,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 23] = [
+const CHORES: [Chore; 24] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -121,6 +122,11 @@ const CHORES: [Chore; 23] = [
         name: "fuse-bench",
         about: "our mount, fuse2fs and libfuse's passthrough_ll side by side: cargo xtask fuse-bench [--fs ext4] (10 minutes)",
         run: fuse_bench::fuse_bench,
+    },
+    Chore {
+        name: "serve-bench",
+        about: "a drive served over NBD beside nbdkit's memory plugin: cargo xtask serve-bench [SECONDS] (3 a turn: 3 minutes)",
+        run: serve_bench::serve_bench,
     },
     Chore {
         name: "truth",
