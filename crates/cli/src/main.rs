@@ -14,6 +14,7 @@ mod devirtualize;
 mod drive;
 mod fsck;
 mod image;
+mod linux;
 mod log;
 mod memory;
 mod mkfs;
@@ -54,6 +55,9 @@ enum Command {
     /// Look at the stacks.
     #[command(subcommand)]
     Stack(stack::Command),
+    /// Build a real kernel, and run commands in it in virtual time on a simulated drive.
+    #[command(subcommand)]
+    Linux(linux::Command),
     /// Replay block traces on simulated drives, side by side.
     Replay(Box<replay::Arguments>),
     /// Look at the drive profiles.
@@ -122,6 +126,7 @@ fn run(command: Command) -> ExitCode {
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Stack(command) => stack::run(&command),
+        Command::Linux(command) => linux::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Drive(command) => drive::run(&command),
         Command::Serve(arguments) => serve::run(&arguments),

@@ -54,15 +54,41 @@ impl Storage {
     /// # Errors
     /// Errors of its flash.
     pub fn power_cycle(self) -> Result<(Self, PowerCycle), DeviceError> {
+        self.switch_off_and_on(None)
+    }
+
+    /// Cuts the power at a time and switches it on again: of the flash operations that were under
+    /// way then, and those after it, nothing is left. [`Self::remember_operations`] comes before.
+    ///
+    /// # Errors
+    /// Errors of its flash.
+    pub fn power_cycle_at(self, at: SimTime) -> Result<(Self, PowerCycle), DeviceError> {
+        self.switch_off_and_on(Some(at))
+    }
+
+    /// Remembers from now on what [`Self::power_cycle_at`] needs; memory grows with every command.
+    pub fn remember_operations(&mut self) {
+        of_either!(self, drive => drive.remember_operations());
+    }
+
+    fn switch_off_and_on(self, at: Option<SimTime>) -> Result<(Self, PowerCycle), DeviceError> {
         match self {
             Self::PageMapped(drive) => {
-                let recovered = drive.into_unrecovered().recover();
+                let off = match at {
+                    Some(at) => drive.into_unrecovered_at(at),
+                    None => drive.into_unrecovered(),
+                };
+                let recovered = off.recover();
                 let (drive, report) = recovered.map_err(|failed| failed.1)?;
                 let cycle = PowerCycle { duration: report.duration, pages_read: report.pages_read };
                 Ok((Self::PageMapped(Box::new(drive)), cycle))
             }
             Self::Zoned(drive) => {
-                let (drive, report) = drive.into_unrecovered().recover()?;
+                let off = match at {
+                    Some(at) => drive.into_unrecovered_at(at),
+                    None => drive.into_unrecovered(),
+                };
+                let (drive, report) = off.recover()?;
                 let cycle = PowerCycle { duration: report.duration, pages_read: report.pages_read };
                 Ok((Self::Zoned(Box::new(drive)), cycle))
             }

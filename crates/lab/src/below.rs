@@ -33,6 +33,23 @@ impl Below {
         Some(drive.power_cycle().map(|(drive, cycle)| (Self::Drive(Box::new(drive)), cycle)))
     }
 
+    /// The same at a time, whatever was issued before; see [`Storage::power_cycle_at`].
+    pub(crate) fn power_cycle_at(
+        self,
+        at: SimTime,
+    ) -> Option<Result<(Self, PowerCycle), DeviceError>> {
+        let Self::Drive(drive) = self else { return None };
+        let cycled = drive.power_cycle_at(at);
+        Some(cycled.map(|(drive, cycle)| (Self::Drive(Box::new(drive)), cycle)))
+    }
+
+    /// Remembers from now on what [`Self::power_cycle_at`] needs.
+    pub(crate) fn remember_operations(&mut self) {
+        if let Self::Drive(drive) = self {
+            drive.remember_operations();
+        }
+    }
+
     /// Counts of the log; zeros without one.
     pub(crate) fn log_counts(&self) -> ZoneLogCounts {
         match self {

@@ -4,7 +4,7 @@
 mod below;
 pub mod bench;
 mod lane;
-mod linux;
+pub mod linux;
 mod map_cache;
 mod parallel;
 mod precondition;

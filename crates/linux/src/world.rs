@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dovetail_block::BlockDevice;
 use dovetail_serve::Export;
 use dovetail_serve::vhost::{BlockTarget, Kind, Message, Notify, Served, VhostError};
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::LinuxError;
@@ -19,13 +19,13 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The disk's serial number in the guest.
 const NAME: &str = "dovetail";
 
-/// The time at which the power goes.
+/// The time at which the power goes, counted from the guest's first mark on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// When the drive has taken so many requests.
     Request(u64),
-    /// At a virtual time.
-    At(SimTime),
+    /// After so much virtual time.
+    After(SimSpan),
 }
 
 /// A guest that has ended.
@@ -82,6 +82,8 @@ struct Connected<'a, D> {
     calendar: Calendar,
     drive: Option<UnixStream>,
     target: BlockTarget<D>,
+    /// Requests taken and the time, at the first mark.
+    marked: Option<(u64, SimTime)>,
     ended: bool,
 }
 
@@ -104,7 +106,7 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
         let clock = running.clock.accept().map_err(LinuxError::io("the guest's clock"))?.0;
         let target = BlockTarget::new(Export::new(drive), NAME, 1, Notify::InBand);
         let calendar = Calendar::new(clock)?;
-        Ok(Self { world, running, calendar, drive: None, target, ended: false })
+        Ok(Self { world, running, calendar, drive: None, target, marked: None, ended: false })
     }
 
     /// Plays until the script or the power ends; returns whether the power did.
@@ -118,7 +120,7 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
             }
             let (done, wish) = (self.target.next_done(), self.calendar.wish());
             let next = done.into_iter().chain(wish).min();
-            if let (Some(Cut::At(cut)), Some(next)) = (self.world.cut, next)
+            if let (Some(cut), Some(next)) = (self.cut_at(), next)
                 && next >= cut
             {
                 self.calendar.move_to(cut);
@@ -142,19 +144,28 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
 
     /// The time up to which the guest may run by itself.
     fn horizon(&self) -> Option<SimTime> {
-        let cut = match self.world.cut {
-            Some(Cut::At(cut)) => Some(cut),
+        self.target.next_done().into_iter().chain(self.cut_at()).min()
+    }
+
+    /// The virtual time at which the power goes, if a time was given.
+    fn cut_at(&self) -> Option<SimTime> {
+        match (self.world.cut, self.marked) {
+            (Some(Cut::After(span)), Some((_, marked))) => Some(marked + span),
             _ => None,
-        };
-        self.target.next_done().into_iter().chain(cut).min()
+        }
+    }
+
+    /// Requests that the drive takes before the power goes.
+    fn request_limit(&self) -> u64 {
+        match (self.world.cut, self.marked) {
+            (Some(Cut::Request(number)), Some((marked, _))) => marked.saturating_add(number),
+            _ => u64::MAX,
+        }
     }
 
     fn is_cut(&self) -> bool {
-        match self.world.cut {
-            Some(Cut::Request(number)) => self.target.taken() >= number,
-            Some(Cut::At(at)) => self.calendar.now() >= at,
-            None => false,
-        }
+        self.target.taken() >= self.request_limit()
+            || self.cut_at().is_some_and(|at| self.calendar.now() >= at)
     }
 
     fn outcome(&self) -> Result<bool, LinuxError> {
@@ -246,17 +257,19 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
 
     fn take(&mut self, ring: usize) -> Result<(), LinuxError> {
         let now = self.calendar.now();
-        let limit = match self.world.cut {
-            Some(Cut::Request(number)) => number,
-            Some(Cut::At(at)) if now >= at => return Ok(()),
-            _ => u64::MAX,
-        };
+        if self.cut_at().is_some_and(|at| now >= at) {
+            return Ok(());
+        }
+        let limit = self.request_limit();
         let (mut marked, seen) = (false, &mut self.world.seen);
         self.target.take(ring, now, limit, |served, drive| {
             marked |= served.kind == Kind::Identify;
             seen(now, served, drive);
         })?;
-        self.ended = marked && self.world.guest.end().is_some();
+        if marked {
+            self.marked.get_or_insert((self.target.taken(), now));
+            self.ended = self.world.guest.end().is_some();
+        }
         Ok(())
     }
 

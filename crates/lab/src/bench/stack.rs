@@ -151,6 +151,25 @@ impl Stack {
         self.filesystem == NONE
     }
 
+    /// A real kernel in virtual time with a raw drive.
+    pub fn raw_linux() -> Self {
+        Self {
+            name: "linux-raw".into(),
+            about: "A real Linux kernel in virtual time with a raw drive.".into(),
+            filesystem: "linux:none".into(),
+            mount: String::new(),
+            sysfs: toml::Table::new(),
+            mkfs: toml::Table::new(),
+            drive: "femu-32g".into(),
+            drive_figures: BTreeMap::new(),
+            partition: None,
+            memory: default_memory(),
+            devirtualize: None,
+            kernel: None,
+            host: HostCosts::default(),
+        }
+    }
+
     /// It is a real kernel in virtual time.
     pub fn is_linux(&self) -> bool {
         file_system_of(&self.filesystem).is_some()

@@ -1,30 +1,35 @@
-//! A fio job on a real Linux kernel in virtual time, as a run among those of modelled file systems.
+//! Work on a real Linux kernel in virtual time, as a run among those of modelled file systems.
 //!
-//! The guest makes and mounts the volume, real fio plays the job, and what it reports becomes the
-//! run's calls and latencies; everything of the drive comes from the drive.
+//! The guest makes and mounts the volume. Of a fio job real fio plays it, and what it reports becomes
+//! the run's calls and latencies; everything of the drive comes from the drive.
 
+mod command;
 mod fio_results;
 mod script;
 mod watched;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
-use dovetail_linux::{Guest, LinuxError, World, default_kernel};
-use dovetail_serve::vhost::Kind;
-use dovetail_time::{SimSpan, SimTime};
+pub use dovetail_linux::Cut;
+use dovetail_linux::{Ended, Guest, LinuxError, World, default_kernel};
+use dovetail_serve::vhost::{Kind, Served};
+use dovetail_time::{Ratio, SimSpan, SimTime};
 use tracing::info;
 
 use crate::bench::{BenchError, Job, Source, Stack};
 use crate::record::{Recorder, Rhythm, Scatter, summarize};
 use crate::results::{RequestsResult, RunResult, StackResult, notes};
+pub use command::{LinuxCommand, LinuxOutcome, Recovery};
 use fio_results::{FioOutput, Records};
-use script::{FileSystem, job_text};
+use script::{FileSystem, LAY_OUT, Work, job_text};
 use watched::Watched;
 
 /// Begin of the name of a guest's file system in a stack.
 const PREFIX: &str = "linux:";
+/// The name of the raw drive behind it.
+const RAW: &str = "none";
 
 /// Memory of the guest beside its page cache: kernel, programs, fio. Assumed.
 const GUEST_BYTES: u64 = 96 << 20;
@@ -37,17 +42,22 @@ pub(crate) fn file_system_of(filesystem: &str) -> Option<&str> {
     filesystem.strip_prefix(PREFIX)
 }
 
-/// Sentences on what cannot be charged to a guest.
+/// A sentence on what cannot be charged to a guest.
 fn what_is_not_charged(stack: &Stack) -> Option<String> {
     let host = &stack.host;
     let free = [("block_ns", host.block_ns), ("wake_ns", host.wake_ns)];
     let free: Vec<&str> = free.iter().filter(|(_, ns)| *ns > 0).map(|(key, _)| *key).collect();
     (!free.is_empty()).then(|| {
         format!(
-            "the guest's CPU takes time for system calls and requests only: [host] {} counts in modelled stacks alone",
+            "the guest's only CPU is charged for system calls and requests; {} of [host] hold for modelled stacks alone",
             free.join(" and ")
         )
     })
+}
+
+/// A failure to set up a stack's guest.
+fn setup(stack: &Stack) -> impl Fn(String) -> BenchError {
+    |reason| BenchError::Setup { stack: stack.name.clone(), reason }
 }
 
 /// Runs a job of `source` in a guest.
@@ -56,8 +66,7 @@ fn what_is_not_charged(stack: &Stack) -> Option<String> {
 /// A stack or a workload that a guest cannot have, and failures of the guest; see [`BenchError`].
 pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchError> {
     let stack = job.stack;
-    let setup = |reason: String| BenchError::Setup { stack: stack.name.clone(), reason };
-    let system = file_system(stack).map_err(setup)?;
+    let failed = setup(stack);
     let Source::Fio(file) = source else {
         return Err(BenchError::Workload(format!(
             "stack {}: a Linux guest runs fio jobs, and {} is none",
@@ -66,59 +75,131 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
         )));
     };
     if job.restart {
-        return Err(setup("--restart is for modelled file systems".into()));
+        return Err(failed(
+            "--restart is for modelled file systems; `dovetail linux run --power-cut` cuts a guest's power".into(),
+        ));
     }
-    let out = tempfile::tempdir().map_err(|error| setup(error.to_string()))?;
-    let text = job_text(&file.to_text(job.scale.value()), job.seed);
-    std::fs::write(out.path().join("job.fio"), text).map_err(|error| setup(error.to_string()))?;
-    let guest = Guest {
-        kernel: kernel(stack).map_err(setup)?,
-        memory: GUEST_BYTES + stack.memory_bytes(job.scale),
-        syscall_ns: stack.host.syscall_ns,
-        request_ns: stack.host.request_ns,
-        script: system.script(stack, job.scale.value() < 1.0, job.final_sync),
-        out: out.path().into(),
-        silence: SILENCE,
+    let Some(system) = file_system(stack).map_err(&failed)? else {
+        return Err(failed("fio jobs run on files here; `dovetail linux run` works on a raw drive".into()));
     };
+    let work = Work {
+        stack,
+        system: Some(system),
+        is_shrunk: job.scale.value() < 1.0,
+        prepare: LAY_OUT,
+        run: &script::play(job.final_sync),
+    };
+    let guest = Prepared::new(stack, job.scale, work.script())?;
+    guest.put("job.fio", &job_text(&file.to_text(job.scale.value()), job.seed))?;
     let (drive, prepared) = crate::bench::drive(job)?;
     let drive = drive.into_device();
     let blocks = stack.partition_blocks(drive.info().capacity(), job.scale)?;
-    info!("starting the guest");
-    let mut watch = Watch::new(job);
-    let ended = play(&guest, job, Watched::new(drive, blocks), &mut watch);
-    let ended = ended.map_err(|error| match error {
-        LinuxError::Stopped => BenchError::Stopped,
-        error => setup(error.to_string()),
-    })?;
-    let output = read_output(out.path()).map_err(setup)?;
+    let mut watch = Watch::new(job.seed);
+    let ended = guest.play(Watched::new(drive, blocks), None, job.stop, &mut watch)?;
+    let output = guest.fio_output().map_err(&failed)?;
     let records = serde_json::from_value::<FioOutput>(output.clone())
-        .map_err(|error| setup(format!("fio's results cannot be read: {error}")))?
+        .map_err(|error| failed(format!("fio's results cannot be read: {error}")))?
         .records(watch.begin);
-    let mut result = results(job, &mut watch, &ended, records);
-    result.stack.partition_bytes = blocks * BLOCK_SIZE;
-    result.precondition = prepared;
+    let result = watch.results(&job.label, stack, job.scale, &ended.drive, records);
+    let mut result = RunResult { precondition: prepared, seed: job.seed, ..result };
     result.fio = Some(output);
     result.notes = notes(&result);
     result.notes.extend(what_is_not_charged(stack));
     Ok(result)
 }
 
-fn file_system(stack: &Stack) -> Result<FileSystem, String> {
-    let name = file_system_of(&stack.filesystem).unwrap_or_default();
-    FileSystem::find(name).ok_or_else(|| {
-        format!(
-            "there is no file system \"{PREFIX}{name}\" for a Linux guest; there are {}",
-            FileSystem::names()
-        )
-    })
+/// The file system of a guest's stack; `None` for the raw drive.
+fn file_system(stack: &Stack) -> Result<Option<FileSystem>, String> {
+    match file_system_of(&stack.filesystem).unwrap_or_default() {
+        RAW => Ok(None),
+        name => FileSystem::find(name).map(Some).ok_or_else(|| {
+            format!(
+                "there is no file system \"{PREFIX}{name}\" for a Linux guest; there are {}, and {RAW} for the raw drive",
+                FileSystem::names()
+            )
+        }),
+    }
 }
 
 /// The stack's own kernel, or the one that `dovetail linux build` makes.
-fn kernel(stack: &Stack) -> Result<PathBuf, String> {
+fn kernel(stack: &Stack) -> Result<PathBuf, LinuxError> {
     match &stack.kernel {
         Some(path) => Ok(PathBuf::from(path)),
-        None => default_kernel().map_err(|error| error.to_string()),
+        None => default_kernel(),
     }
+}
+
+/// A guest of a stack, with the folder that it shares with this machine.
+struct Prepared<'a> {
+    stack: &'a Stack,
+    guest: Guest,
+    folder: tempfile::TempDir,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(stack: &'a Stack, scale: Ratio, script: String) -> Result<Self, BenchError> {
+        let failed = setup(stack);
+        let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
+        let guest = Guest {
+            kernel: kernel(stack).map_err(|error| failed(error.to_string()))?,
+            memory: GUEST_BYTES + stack.memory_bytes(scale),
+            syscall_ns: stack.host.syscall_ns,
+            request_ns: stack.host.request_ns,
+            script,
+            out: folder.path().into(),
+            silence: SILENCE,
+        };
+        Ok(Self { stack, guest, folder })
+    }
+
+    /// Puts a file into the folder.
+    fn put(&self, name: &str, text: &str) -> Result<(), BenchError> {
+        let written = std::fs::write(self.folder.path().join(name), text);
+        written.map_err(|error| setup(self.stack)(error.to_string()))
+    }
+
+    /// The text of a file in the folder; empty if it is not there.
+    fn text(&self, name: &str) -> String {
+        let bytes = std::fs::read(self.folder.path().join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Runs the guest on a drive.
+    fn play(
+        &self,
+        drive: Watched,
+        cut: Option<Cut>,
+        stop: &dyn Fn() -> bool,
+        watch: &mut Watch,
+    ) -> Result<Ended<Watched>, BenchError> {
+        info!("starting the guest");
+        let seen = &mut |at, served: &Served, drive: &Watched| watch.look(at, served.kind, drive);
+        let ended = World { guest: &self.guest, cut, stop, seen }.run(drive);
+        ended.map_err(|error| match error {
+            LinuxError::Stopped => BenchError::Stopped,
+            error => {
+                let log = last_lines(&self.text("log"));
+                setup(self.stack)(format!("{error}{log}"))
+            }
+        })
+    }
+
+    fn fio_output(&self) -> Result<serde_json::Value, String> {
+        let text = self.text("fio.json");
+        // fio writes its complaints before the JSON
+        let json = text.find('{').map_or("", |at| &text[at..]);
+        serde_json::from_str(json).map_err(|_| {
+            format!("fio gave no results in the guest{}{}", last_lines(&self.text("log")), last_lines(&text))
+        })
+    }
+}
+
+/// The last lines of what a guest wrote, on lines of their own.
+fn last_lines(text: &str) -> String {
+    const LINES: usize = 12;
+    let lines: Vec<&str> = text.lines().collect();
+    let kept = &lines[lines.len().saturating_sub(LINES)..];
+    kept.iter().map(|line| format!("\n  {line}")).collect()
 }
 
 /// What is recorded while a guest runs: between its two marks.
@@ -130,10 +211,10 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(job: &Job<'_>) -> Self {
+    fn new(seed: u64) -> Self {
         Self {
             recorder: Recorder::new(0, Rhythm::Even(None)),
-            scatter: Scatter::new(job.seed),
+            scatter: Scatter::new(seed),
             marks: 0,
             begin: SimTime::ZERO,
         }
@@ -159,57 +240,44 @@ impl Watch {
                 self.recorder.begin(None, &drive.seen(at));
                 drive.observe(self.scatter.observer(at));
             }
-            2 => self.recorder.end(None, &drive.seen(at)),
+            2 => self.end(at, drive),
             _ => {}
         }
     }
-}
 
-fn play(
-    guest: &Guest,
-    job: &Job<'_>,
-    drive: Watched,
-    watch: &mut Watch,
-) -> Result<Watched, LinuxError> {
-    let seen = &mut |at, served: &dovetail_serve::vhost::Served, drive: &Watched| {
-        watch.look(at, served.kind, drive);
-    };
-    let world = World { guest, cut: None, stop: job.stop, seen };
-    Ok(world.run(drive)?.drive)
-}
+    /// Ends the measurement.
+    fn end(&mut self, at: SimTime, drive: &Watched) {
+        self.recorder.end(None, &drive.seen(at));
+    }
 
-fn read_output(out: &Path) -> Result<serde_json::Value, String> {
-    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_default();
-    let text = read("fio.json");
-    // fio writes its complaints before the JSON
-    let json = text.find('{').map_or("", |at| &text[at..]);
-    serde_json::from_str(json)
-        .map_err(|_| format!("fio gave no results in the guest:\n{}\n{}", read("log"), text))
-}
-
-fn results(
-    job: &Job<'_>,
-    watch: &mut Watch,
-    drive: &Watched,
-    Records { threads, jobs, elapsed, error }: Records,
-) -> RunResult {
-    let recorder = &mut watch.recorder;
-    recorder.adopt(threads);
-    let all = summarize(recorder, &drive.drive, (elapsed, SimSpan::ZERO), &jobs);
-    RunResult {
-        label: job.label.clone(),
-        stack: StackResult {
-            name: job.stack.name.clone(),
-            filesystem: job.stack.filesystem.clone(),
-            mount: job.stack.mount.clone(),
-            partition_bytes: 0,
-            memory_bytes: job.stack.memory_bytes(job.scale),
-            host: job.stack.host,
-        },
-        seed: job.seed,
-        error: error.map(|(name, number)| format!("fio: job {name} ended with errno {number}")),
-        requests: RequestsResult { repeats: Some(watch.scatter.repeats()), ..all.requests },
-        scatter: watch.scatter.finish(),
-        ..all
+    fn results(
+        &mut self,
+        label: &str,
+        stack: &Stack,
+        scale: Ratio,
+        drive: &Watched,
+        records: Records,
+    ) -> RunResult {
+        let Records { threads, jobs, elapsed, error } = records;
+        self.recorder.adopt(threads);
+        let all = summarize(&self.recorder, &drive.drive, (elapsed, SimSpan::ZERO), &jobs);
+        RunResult {
+            label: label.into(),
+            stack: StackResult {
+                name: stack.name.clone(),
+                filesystem: stack.filesystem.clone(),
+                mount: stack.mount.clone(),
+                partition_bytes: drive.info().capacity() * BLOCK_SIZE,
+                memory_bytes: stack.memory_bytes(scale),
+                host: stack.host,
+            },
+            error: error.map(|(name, number)| format!("fio: job {name} ended with errno {number}")),
+            requests: RequestsResult {
+                repeats: Some(self.scatter.repeats()),
+                ..all.requests
+            },
+            scatter: self.scatter.finish(),
+            ..all
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The work of a guest as a shell script: a volume, a fio job on it, a check.
+//! The work of a guest as a shell script: a volume, a job or a command on it, a check.
 
 use crate::bench::Stack;
 
@@ -29,33 +29,28 @@ impl FileSystem {
         FILE_SYSTEMS.map(|system| system.name).join(", ")
     }
 
-    /// Makes and mounts a volume, lays out the job's files, runs it between two marks, checks the
-    /// volume. The job is `$OUT/job.fio`, its results are in `$OUT/fio.json`.
-    pub(super) fn script(self, stack: &Stack, is_shrunk: bool, final_sync: bool) -> String {
-        let Self { name, mkfs, check } = self;
+    /// Makes a volume on the drive.
+    fn make(self, stack: &Stack) -> String {
         let options = stack.mkfs.get("options").and_then(|value| value.as_str()).unwrap_or("");
-        let mount = match stack.mount.as_str() {
+        format!("{} {options} /dev/vda", self.mkfs)
+    }
+
+    fn mount(self, stack: &Stack, is_shrunk: bool) -> String {
+        let options = match stack.mount.as_str() {
             "" => String::new(),
             options => format!("-o '{options}'"),
         };
         let settings = self.settings(stack, is_shrunk);
-        let sync = if final_sync { "sync" } else { ":" };
+        format!("mount -t {} {options} /dev/vda /mnt/volume\n{settings}", self.name)
+    }
+
+    /// Unmounts the volume and checks it; what the check says is in `$OUT/check`.
+    fn check(self) -> String {
+        let check = self.check;
         format!(
-            r#"exec > $OUT/log 2>&1
-{mkfs} {options} /dev/vda
-mount -t {name} {mount} /dev/vda /mnt/volume
-{settings}
-cd /mnt/volume
-fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio
-sync
-mark
-fio --output-format=json+ --output=$OUT/fio.json $OUT/job.fio || echo $? > $OUT/status
-{sync}
-mark
-cd /mnt
+            r#"cd /mnt
 umount /mnt/volume
-{check} /dev/vda > $OUT/check 2>&1 || fail "$(echo; cat $OUT/check)"
-"#
+{check} /dev/vda > $OUT/check 2>&1 || fail "$(echo; cat $OUT/check)""#
         )
     }
 
@@ -78,6 +73,54 @@ umount /mnt/volume
 /// (`f2fs_tuning_parameters`). A volume that stands for a larger one has that one's policy: in place
 /// for fsync of few pages only.
 const IPU_POLICY: (&str, &str) = ("ipu_policy", "16");
+
+/// Work in a guest, between two marks.
+pub(super) struct Work<'a> {
+    pub(super) stack: &'a Stack,
+    /// `None` for the raw drive.
+    pub(super) system: Option<FileSystem>,
+    /// The drive is smaller than the one that it stands for.
+    pub(super) is_shrunk: bool,
+    /// What comes before the first mark, and what comes after it.
+    pub(super) prepare: &'a str,
+    pub(super) run: &'a str,
+}
+
+impl Work<'_> {
+    /// Makes and mounts a volume, works on it between two marks, checks it.
+    pub(super) fn script(&self) -> String {
+        let Self { stack, system, is_shrunk, prepare, run } = *self;
+        let (begin, end) = match system {
+            Some(system) => {
+                let (make, mount) = (system.make(stack), system.mount(stack, is_shrunk));
+                (format!("{make}\n{mount}\ncd /mnt/volume"), system.check())
+            }
+            None => (String::new(), String::new()),
+        };
+        format!("exec > $OUT/log 2>&1\n{begin}\n{prepare}\nmark\n{run}\nmark\n{end}\n")
+    }
+
+    /// Mounts the volume after a power cut, and checks it.
+    pub(super) fn recovery(&self) -> String {
+        match self.system {
+            Some(system) => {
+                let mount = system.mount(self.stack, self.is_shrunk);
+                format!("exec > $OUT/log 2>&1\nmark\n{mount}\nmark\n{}\n", system.check())
+            }
+            None => "mark\nmark\n".into(),
+        }
+    }
+}
+
+/// Lays out the files of `$OUT/job.fio`.
+pub(super) const LAY_OUT: &str =
+    "fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio\nsync";
+
+/// Plays `$OUT/job.fio`; results are in `$OUT/fio.json`.
+pub(super) fn play(final_sync: bool) -> String {
+    let sync = if final_sync { "sync" } else { "" };
+    format!("fio --output-format=json+ --output=$OUT/fio.json $OUT/job.fio || :\n{sync}")
+}
 
 /// The job for fio in a guest. Its clock must be the guest's, not the processor's.
 pub(super) fn job_text(text: &str, seed: u64) -> String {

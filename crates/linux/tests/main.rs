@@ -1,0 +1,11 @@
+//! A real kernel on a modelled drive.
+//!
+//! `dovetail linux build` makes the kernel; without one these tests say that they are skipped.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod bad_input;
+mod common;
+mod cuts;
+mod repeats;
+mod zones;
