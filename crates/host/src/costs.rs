@@ -31,6 +31,10 @@ pub struct HostCosts {
     pub max_request_kib: u32,
     /// Flushes that come while one is under way share the next one (Linux does so).
     pub merge_flushes: bool,
+    /// The drive takes writes that are durable when they complete (force unit access); without, a
+    /// flush follows each.
+    #[serde(skip_serializing_if = "is_true")]
+    pub fua: bool,
     /// Window of read-ahead of buffered reads through a file system in KiB, 0 for none (Linux:
     /// `read_ahead_kb`, 128 by default).
     pub read_ahead_kib: u32,
@@ -50,12 +54,19 @@ impl Default for HostCosts {
             queue_depth: 256,
             max_request_kib: 1280,
             merge_flushes: true,
+            fua: true,
             read_ahead_kib: 0,
             placement: Placement::Writer,
         }
     }
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_any_number(cpus: &u32) -> bool {
     *cpus == 0
 }
@@ -91,6 +102,7 @@ impl HostCosts {
         queue_depth: u32::MAX,
         max_request_kib: u32::MAX,
         merge_flushes: false,
+        fua: true,
         read_ahead_kib: 0,
         placement: Placement::Writer,
     };
@@ -130,6 +142,9 @@ impl HostCosts {
             "merge_flushes" => {
                 self.merge_flushes =
                     value.parse().map_err(|_| format!("{name}: give true or false"))?;
+            }
+            "fua" => {
+                self.fua = value.parse().map_err(|_| format!("{name}: give true or false"))?;
             }
             _ => return Err(format!("'{name}' is no cost of the host")),
         }

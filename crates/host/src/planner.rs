@@ -34,6 +34,8 @@ struct PlannedDevice {
     steps: Vec<PlanStep>,
     events: Events,
     placement: Placement,
+    /// The drive takes writes that are durable when they complete.
+    fua: bool,
     /// Blocks that the file system reads no more stay: after a power cut it may.
     keeps_dead: bool,
     /// The drive, of which a batch of renames needs an answer.
@@ -69,6 +71,7 @@ impl Planner {
             steps: Vec::new(),
             events: Events::default(),
             placement: Placement::default(),
+            fua: true,
             keeps_dead: false,
             drive: None,
             hazards: Rc::default(),
@@ -79,6 +82,12 @@ impl Planner {
     /// Places what is written from now on by a rule.
     pub fn set_placement(&self, placement: Placement) {
         self.0.borrow_mut().placement = placement;
+    }
+
+    /// Sends a flush after each write that must be durable, as Linux does where the drive has no
+    /// such writes (force unit access).
+    pub fn flush_for_fua(&self) {
+        self.0.borrow_mut().fua = false;
     }
 
     /// Lets batches of renames reach the machine's drive, and offers what it can only then: to
@@ -169,7 +178,10 @@ impl PlannedDevice {
             if range.end() == whole.end() {
                 self.steps.extend(turns.after());
             }
-            self.steps.push(PlanStep::Write { range, hints, fua });
+            self.steps.push(PlanStep::Write { range, hints, fua: fua && self.fua });
+        }
+        if fua && !self.fua {
+            self.steps.extend([PlanStep::WaitAll, PlanStep::Flush]);
         }
     }
 

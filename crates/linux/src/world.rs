@@ -174,10 +174,11 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
         }
         match self.world.guest.end() {
             Some(end) if end == "done" => Ok(false),
-            Some(end) => Err(LinuxError::Script(format!(
-                "{end}; its console ends with:\n{}",
-                self.running.console()
-            ))),
+            Some(end) => {
+                let console = self.running.console();
+                let shown = if console.is_empty() { "" } else { "; its console ends with:\n" };
+                Err(LinuxError::Script(format!("{end}{shown}{console}")))
+            }
             None => Err(self.died()),
         }
     }

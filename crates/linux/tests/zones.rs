@@ -4,7 +4,7 @@ use crate::common::{drive, guest, run, text};
 
 const SCRIPT: &str = r#"
 cat /sys/block/vda/queue/zoned
-mkfs.f2fs -f -m -c /dev/vda /dev/ram0 2>/dev/null || mkfs.f2fs -f -m /dev/vda
+mkfs.f2fs -f -m /dev/vda
 mount -t f2fs /dev/vda /mnt/volume
 mark
 for i in 1 2 3 4 5 6; do
@@ -21,7 +21,7 @@ fsck.f2fs --dry-run /dev/vda
 fn f2fs_of_the_kernel_writes_zones_in_order_and_resets_them() {
     let out = tempfile::tempdir().unwrap();
     let Some(guest) = guest(SCRIPT, out.path()) else { return };
-    let (_, lines) = run(&guest, drive("zufs40-256g", "1/64"), None)
+    let (_, lines) = run(&guest, drive("femu-32g-zoned", "1/8"), None)
         .unwrap_or_else(|error| panic!("{error}\n{}", text(out.path(), "log")));
     assert!(text(out.path(), "log").starts_with("host-managed"), "{}", text(out.path(), "log"));
     assert!(lines.iter().filter(|line| line.1 == "Zone").count() > 2);

@@ -111,10 +111,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Content of a file was written now. With `lazytime` that alone is no reason for an fsync to
-    /// write the inode.
+    /// Content of a file was written now. With `lazytime` that alone is no reason for an fdatasync
+    /// to write the inode; within one tick of the clock it is no change.
     fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
         self.note_change(ino);
+        if has_times(self.inode(ino)?, now) {
+            return Ok(());
+        }
         let slot = self.load_node(ino, ino, 0)?;
         let others = self.nodes.is_dirty_beyond_times(ino);
         let raw = RawInode::of_mut(self.edit_at(slot));
@@ -458,6 +461,13 @@ pub(super) fn set_atime(raw: &mut RawInode, time: Timestamp) {
 pub(super) fn set_mtime(raw: &mut RawInode, time: Timestamp) {
     raw.i_mtime.set(time.seconds as u64);
     raw.i_mtime_nsec.set(time.nanoseconds);
+}
+
+/// Content and inode changed at that time last.
+fn has_times(raw: &RawInode, time: Timestamp) -> bool {
+    let (seconds, nanoseconds) = (time.seconds as u64, time.nanoseconds);
+    (raw.i_mtime.get(), raw.i_mtime_nsec.get()) == (seconds, nanoseconds)
+        && (raw.i_ctime.get(), raw.i_ctime_nsec.get()) == (seconds, nanoseconds)
 }
 
 pub(super) fn set_ctime(raw: &mut RawInode, time: Timestamp) {

@@ -38,6 +38,10 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Carries out an fsync but for the housekeeping after it.
     pub(super) fn make_durable(&mut self, ino: Nid, reason: WritebackReason) -> Result<(), Error> {
+        if reason == WritebackReason::Fsync {
+            // lazy times are no longer lazy (vfs_fsync_range)
+            self.nodes.let_times_count(ino);
+        }
         self.write_back(ino, reason)?;
         // Linux writes no node of the file before its data has been written
         self.io.wait()?;

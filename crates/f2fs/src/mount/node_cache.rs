@@ -199,6 +199,11 @@ impl NodeCache {
         self.times_only.insert(ino);
     }
 
+    /// Times of an inode count as any other change from now on: an fsync writes them.
+    pub(crate) fn let_times_count(&mut self, ino: Nid) {
+        self.times_only.remove(&ino);
+    }
+
     /// The inode is dirty, and more than its times has changed.
     pub(crate) fn is_dirty_beyond_times(&self, ino: Nid) -> bool {
         self.is_dirty(ino) && !self.times_only.contains(&ino)

@@ -225,6 +225,9 @@ fn set_up<'a>(
     let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
     let planner = Planner::new(partition, stack.host.max_request_blocks());
     planner.set_placement(stack.host.placement);
+    if !stack.host.fua {
+        planner.flush_for_fua();
+    }
     if job.restart {
         planner.keep_dead();
     }

@@ -32,7 +32,7 @@ const PREFIX: &str = "linux:";
 const RAW: &str = "none";
 
 /// Memory of the guest beside its page cache: kernel, programs, fio. Assumed.
-const GUEST_BYTES: u64 = 96 << 20;
+const GUEST_BYTES: u64 = 160 << 20;
 
 /// Real time in which a guest must show a sign of life. Assumed.
 const SILENCE: Duration = Duration::from_secs(300);

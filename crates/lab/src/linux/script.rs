@@ -61,7 +61,8 @@ umount /mnt/volume
         }
         let own = stack.sysfs.iter().map(|(name, value)| (name.as_str(), value.to_string()));
         let mut settings: Vec<(&str, String)> = own.collect();
-        if is_shrunk && !stack.sysfs.contains_key(IPU_POLICY.0) {
+        let is_log = stack.mount.split(',').any(|option| option == "mode=lfs");
+        if is_shrunk && !is_log && !stack.sysfs.contains_key(IPU_POLICY.0) {
             settings.push((IPU_POLICY.0, IPU_POLICY.1.into()));
         }
         let line = |(name, value)| format!("echo {value} > /sys/fs/f2fs/vda/{name}\n");
@@ -70,7 +71,7 @@ umount /mnt/volume
 }
 
 /// Linux lets volumes of up to 16 GiB overwrite in place whenever they can
-/// (`f2fs_tuning_parameters`). A volume that stands for a larger one has that one's policy: in place
+/// (`f2fs_tuning_parameters`); with `mode=lfs` there is nothing to set. A volume that stands for a larger one has that one's policy: in place
 /// for fsync of few pages only.
 const IPU_POLICY: (&str, &str) = ("ipu_policy", "16");
 
