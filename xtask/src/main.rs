@@ -12,6 +12,7 @@ mod mutants;
 mod posix;
 mod record;
 mod serve_bench;
+mod truth_times;
 mod zoned_kernel;
 
 use std::path::Path;
@@ -41,8 +42,13 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 24] = [
+const CHORES: [Chore; 25] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
+    Chore {
+        name: "truth-times",
+        about: "hold our file systems' times against a real kernel's: cargo xtask truth-times [JOBS] (ten minutes)",
+        run: truth_times::truth_times,
+    },
     Chore {
         name: "theory",
         about: "compare cleaning on a large drive with theory (a quarter of an hour)",

@@ -148,6 +148,8 @@ impl<D: Scheduler> Ext<D> {
         self.inode(ino)?;
         let writes = self.pages.dirty_count(ino.0.into()) > 0;
         self.write_back(ino)?;
+        // Linux looks at the journal when the content has been written (file_write_and_wait_range)
+        self.io.wait()?;
         let changed = if data_only { &self.running.content } else { &self.running.inodes };
         let commits = changed.contains(&ino) || self.running.ordered.contains(&ino);
         let under_way = self.last_commit.as_ref().filter(|last| !self.io.is_over(last.event));
