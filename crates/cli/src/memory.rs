@@ -56,6 +56,19 @@ fn refusal(
     })
 }
 
+/// A sentence if a drive that holds real bytes does not fit once all its flash is written; what is
+/// overwritten stays until it is erased.
+pub(crate) fn note_if_filled(drive: &DriveConfig) -> Option<String> {
+    let filled = drive.memory_bytes().saturating_add(drive.nand.geometry.raw_bytes());
+    let there = room().filter(|there| filled > *there)?;
+    Some(format!(
+        "note: once its flash is full of real bytes this drive takes {} of memory, and {} are available; a smaller \
+         --scale takes less",
+        format_bytes(filled),
+        format_bytes(there)
+    ))
+}
+
 /// Bytes that this process may still take: what the machine has, and what its limit leaves. `None`
 /// where that is not told.
 fn room() -> Option<u64> {

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::mount::ImageLock;
-use crate::{Failure, drive, memory, print};
+use crate::{Failure, complain, drive, memory, print};
 
 fn speed(text: &str) -> Result<f64, String> {
     let is_known = |speed: &f64| *speed == 0.0 || (1e-6..=1e6).contains(speed);
@@ -93,6 +93,9 @@ fn serve(name: &str, arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
     let (drive, _lock) = open(name, arguments)?;
+    if let Some(note) = memory::note_if_filled(drive.storage().config()) {
+        complain(&note);
+    }
     let shown = shown(&drive, arguments);
     let mut server = Server::new(drive, Pace::new(arguments.speed), arguments.read_only);
     let listening = addresses.iter().try_for_each(|address| {

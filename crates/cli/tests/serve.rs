@@ -115,8 +115,26 @@ fn nbdinfo_finds_what_it_can() {
     );
     assert_eq!(export["export-size"], 512 << 20);
     assert_eq!(export["contexts"], serde_json::json!(["base:allocation"]));
+    assert_eq!(tool("nbdinfo", "libnbd-bin", &["--size", &serving.uri()]), "536870912\n");
     let list = tool("nbdinfo", "libnbd-bin", &["--list", &serving.uri()]);
     assert!(list.contains("export=\"femu-32g\":"), "{list}");
+    serving.end();
+}
+
+#[test]
+fn a_port_serves_as_a_socket_does() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    command.args(["serve", "femu-32g", "--scale", "1/64", "--read-only", "--tcp", "0"]);
+    let mut program = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(program.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    let serving = Serving { program, socket: PathBuf::new() };
+    let uri = told.trim_end().rsplit(' ').next().unwrap();
+    assert!(uri.starts_with("nbd://127.0.0.1:") && told.contains(", read-only"), "{told}");
+    let info = tool("nbdinfo", "libnbd-bin", &[uri]);
+    assert!(info.contains("is_read_only: true"), "{info}");
+    let port = uri.rsplit(':').next().unwrap();
+    assert!(succeeds(&["serve", "--status", port]).contains("femu-32g"));
     serving.end();
 }
 

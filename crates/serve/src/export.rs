@@ -23,8 +23,9 @@ pub use error::ExportError;
 const ZEROS_AT_ONCE: u64 = 8192;
 /// Held blocks that one question about the allocation finds at most.
 const HELD_AT_ONCE: usize = 1 << 16;
-/// The largest size in bytes: the largest offset of a file, in whole blocks.
-const MAX_BYTES: u64 = i64::MAX as u64 / BLOCK_SIZE * BLOCK_SIZE;
+/// The largest size in bytes: the largest offset of a file in whole GiB, since qemu takes no more
+/// (`BDRV_MAX_LENGTH`).
+const MAX_BYTES: u64 = (1 << 63) - (1 << 30);
 const BLOCK: usize = BLOCK_SIZE as usize;
 
 /// A drive's blocks as bytes, in virtual time: requests of any range, of which parts of blocks are
@@ -52,7 +53,7 @@ pub struct Extent {
 
 impl<D: BlockDevice> Export<D> {
     /// The bytes of `device`. Of one with more addresses than a file has offsets, its first 2^63
-    /// bytes less one block.
+    /// bytes less 1 GiB.
     pub fn new(device: D) -> Self {
         let info = device.info();
         let bytes = info.blocks.saturating_mul(BLOCK_SIZE).min(MAX_BYTES);

@@ -1,9 +1,11 @@
 //! Answers leave when the drive is done.
 
+use std::io::Write;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::Rig;
-use crate::client::{READ, WRITE};
+use crate::client::{READ, WRITE, request_bytes};
 
 /// One program of femu-32g is 500 us, and its answer must not come earlier.
 const PROGRAM: Duration = Duration::from_micros(500);
@@ -44,6 +46,24 @@ fn answers_overtake_each_other() {
     let write = client.request(WRITE, 0, 0, 4096, &[1; 4096]);
     let read = client.request(READ, 0, 1 << 20, 4096, &[]);
     assert_eq!((client.reply(0).cookie, client.reply(0).cookie), (read, write));
+}
+
+#[test]
+fn more_requests_than_may_wait_are_taken_later() {
+    let rig = Rig::new(0.1, false);
+    let mut client = rig.client();
+    let most = 3000;
+    let mut stream = client.stream.try_clone().unwrap();
+    let sending = thread::spawn(move || {
+        for n in 0..most {
+            let request = request_bytes(WRITE, 0, n, n % 100 * 512, 1);
+            stream.write_all(&[&request[..], &[n as u8]].concat()).unwrap();
+        }
+    });
+    let mut answered: Vec<u64> = (0..most).map(|_| client.reply(0).cookie).collect();
+    sending.join().unwrap();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..most));
 }
 
 #[test]

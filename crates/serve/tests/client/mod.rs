@@ -18,6 +18,8 @@ pub(crate) const FUA: u16 = 1;
 pub(crate) const NO_HOLE: u16 = 2;
 pub(crate) const REQ_ONE: u16 = 8;
 
+/// Longest wait for the server: a test that would hang fails.
+const PATIENCE: Duration = Duration::from_secs(60);
 const REPLY_MAGIC: u64 = 0x3E889045565A9;
 
 #[derive(Debug)]
@@ -40,7 +42,8 @@ impl Client {
     /// Connects and takes the greeting.
     pub(crate) fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
         let mut client = Self { stream, size: 0, flags: 0, structured: false, cookie: 0 };
         let greeting = client.take(18).unwrap();
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
