@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -81,10 +82,13 @@ impl Address {
         }
     }
 
-    /// The address in the way that NBD clients are told it.
+    /// The address in the way that NBD clients are told it, whatever their directory is.
     pub fn uri(&self) -> String {
         match self {
-            Self::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
+            Self::Unix(path) => {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                format!("nbd+unix:///?socket={}", percent_encoded(&path))
+            }
             Self::Tcp(address) => format!("nbd://{address}"),
         }
     }
@@ -142,7 +146,8 @@ impl Listener {
             Self::Unix { socket, .. } => socket.accept()?.0.into(),
             Self::Tcp(socket) => {
                 let (stream, _) = socket.accept()?;
-                stream.set_nodelay(true)?;
+                // it fails where the client has gone away already, which reading finds out
+                let _ = stream.set_nodelay(true);
                 stream.into()
             }
         })
@@ -168,6 +173,15 @@ impl Drop for Listener {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// A path as the value in a URI's query.
+fn percent_encoded(path: &Path) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let bytes = path.as_os_str().as_bytes().iter();
+    bytes
+        .map(|&byte| if is_plain(byte) { char::from(byte).into() } else { format!("%{byte:02X}") })
+        .collect()
 }
 
 fn is_local(address: IpAddr) -> bool {
@@ -215,6 +229,16 @@ mod tests {
         assert_eq!(Address::of("./10809"), Address::Unix("./10809".into()));
         assert_eq!(Address::of("drive.sock"), Address::Unix("drive.sock".into()));
         assert!(matches!(Address::of("10809"), Address::Tcp(_)));
+    }
+
+    #[test]
+    fn a_uri_names_the_socket_from_anywhere() {
+        let uri = |path: &str| Address::Unix(path.into()).uri();
+        assert_eq!(uri("/tmp/a-b_1.sock"), "nbd+unix:///?socket=/tmp/a-b_1.sock");
+        assert_eq!(uri("/tmp/my drive&ü"), "nbd+unix:///?socket=/tmp/my%20drive%26%C3%BC");
+        let here = std::env::current_dir().unwrap();
+        assert!(uri("s").ends_with(&format!("{}/s", percent_encoded(&here))));
+        assert_eq!(Address::tcp("[::1]:9").unwrap().uri(), "nbd://[::1]:9");
     }
 
     #[test]

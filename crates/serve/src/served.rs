@@ -9,7 +9,7 @@ use dovetail_time::SimTime;
 
 use crate::drive::Drive;
 use crate::export::{Export, ExportError};
-use crate::pace::Pace;
+use crate::pace::{Awake, Pace};
 use crate::status::{DriveStatus, DriveWork, Requests, ServerStatus, Status};
 
 /// A kind of request.
@@ -31,6 +31,7 @@ pub(crate) struct Served {
     bytes: u64,
     discards: bool,
     is_paced: bool,
+    awake: Awake,
     begun: Instant,
     connections: AtomicU64,
     connections_total: AtomicU64,
@@ -64,6 +65,7 @@ impl Served {
             bytes: export.bytes(),
             discards: export.discards(),
             is_paced: pace.is_kept(),
+            awake: Awake::new(),
             begun: Instant::now(),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
@@ -92,6 +94,11 @@ impl Served {
     /// Tells whether answers wait for their time.
     pub(crate) const fn is_paced(&self) -> bool {
         self.is_paced
+    }
+
+    /// Leave for threads that wait to stay awake.
+    pub(crate) const fn awake(&self) -> &Awake {
+        &self.awake
     }
 
     /// Counts a connection in.

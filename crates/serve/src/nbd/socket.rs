@@ -2,12 +2,15 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{SendFlags, send};
+
+use crate::pace::{AWAKE, Awake};
 
 /// Bytes that are asked for at least whenever something is read.
 const READ_AHEAD: usize = 64 << 10;
@@ -82,15 +85,31 @@ pub(super) fn send_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until there is something to read, or until `due`; tells whether there is.
+/// Waits until there is something to read, or until `due`; tells whether there is. It may return
+/// before `due` with nothing to read.
 ///
 /// # Errors
 /// Those of the system.
-pub(super) fn wait_until(socket: &OwnedFd, due: Instant) -> io::Result<bool> {
-    let wait = due.saturating_duration_since(Instant::now());
-    let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+pub(super) fn wait_until(socket: &OwnedFd, due: Instant, awake: &Awake) -> io::Result<bool> {
+    let left = due.saturating_duration_since(Instant::now());
+    if left > AWAKE {
+        return is_readable(socket, left - AWAKE);
+    }
+    let Some(_leave) = awake.leave() else { return is_readable(socket, left) };
+    while Instant::now() < due {
+        if is_readable(socket, Duration::ZERO)? {
+            return Ok(true);
+        }
+        thread::yield_now();
+    }
+    Ok(false)
+}
+
+fn is_readable(socket: &OwnedFd, within: Duration) -> io::Result<bool> {
+    let within =
+        Timespec { tv_sec: within.as_secs() as i64, tv_nsec: i64::from(within.subsec_nanos()) };
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    match poll(&mut fds, Some(&wait)) {
+    match poll(&mut fds, Some(&within)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),

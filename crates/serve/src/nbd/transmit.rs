@@ -198,7 +198,7 @@ impl<'a> Transmission<'a> {
     /// Waits for more bytes, up to `wanted` at once, or until a reply is due.
     fn await_more(&mut self, wanted: usize) -> io::Result<()> {
         match self.waiting.first_key_value() {
-            Some((&(due, _), _)) if !wait_until(self.socket, due)? => Ok(()),
+            Some((&(due, _), _)) if !wait_until(self.socket, due, self.served.awake())? => Ok(()),
             _ => self.input.fill(self.socket, wanted),
         }
     }
