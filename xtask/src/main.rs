@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("fio", "fio"),
     ("chromium", "chromium"),
     ("f2fs-tools", "mkfs.f2fs"),
@@ -27,6 +27,7 @@ const PACKAGES: [(&str, &str); 8] = [
     ("busybox", "busybox"),
     ("acl", "setfacl"),
     ("libnbd-bin", "nbdcopy"),
+    ("nbd-client", "nbd-client"),
     ("qemu-utils", "qemu-io"),
 ];
 

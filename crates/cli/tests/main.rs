@@ -8,10 +8,17 @@
 mod bench;
 mod bench_choices;
 mod command;
+mod common {
+    //! Where the guest looks for it.
+    pub(crate) use crate::uml;
+}
 mod cp;
 mod devirtualize;
 mod ext;
 mod extract;
+#[allow(dead_code, reason = "a part of it is used")]
+#[path = "../../f2fs/tests/kernel/guest.rs"]
+mod guest;
 mod image;
 #[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
 #[path = "../../f2fs/tests/common/manifest.rs"]
@@ -24,6 +31,10 @@ mod nbd_client;
 mod referee;
 mod scales;
 mod serve;
+mod serve_kernel;
+#[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
+#[path = "../../f2fs/tests/common/uml.rs"]
+mod uml;
 mod zoned;
 
 // of which file system `manifest` tells: of the one whose types stand beside it

@@ -14,9 +14,10 @@ pub fn wide_registers() -> Option<PathBuf> {
     cfg!(target_arch = "x86_64").then(|| compile("wide_registers.c", &flags, "wide_registers.so"))
 }
 
-/// Compiles a source beside the kernel's test into the target folder. Tests may do so side by side.
+/// Compiles a source beside the kernel's test of F2FS into the target folder. Tests, also those of
+/// other crates, may do so side by side.
 pub fn compile(source: &str, flags: &[&str], name: &str) -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../f2fs/tests/kernel");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (made, unfinished) =
         (folder.join(name), tempfile::NamedTempFile::new_in(folder).unwrap().into_temp_path());

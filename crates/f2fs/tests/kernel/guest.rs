@@ -88,6 +88,12 @@ impl Kernel {
         }
     }
 
+    /// The same with other memory, as `mem=256M`.
+    #[allow(dead_code, reason = "tests of other crates that run a guest need it")]
+    pub(crate) fn with_memory(self, memory: &'static str) -> Self {
+        Self { memory, ..self }
+    }
+
     /// The one with zoned devices that `cargo xtask zoned-kernel` builds; `None` before.
     pub(crate) fn with_zones() -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
