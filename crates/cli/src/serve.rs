@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     /// Answer so many times faster than the drive; 0 answers at once.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed, help_heading = "Server")]
     speed: f64,
+    /// Stay awake for the last 50 us before an answer: less late where processors are free, later
+    /// where they are not.
+    #[arg(long, help_heading = "Server")]
+    busy_wait: bool,
     /// Refuse everything that would change the drive.
     #[arg(long, help_heading = "Server")]
     read_only: bool,
@@ -63,7 +67,7 @@ pub(crate) struct Arguments {
     /// how worn it is.
     #[arg(
         long, value_name = "SOCKET", help_heading = "Status",
-        conflicts_with_all = ["drive", "unix", "tcp", "speed", "read_only", "scale", "over_provisioning", "map", "seed"]
+        conflicts_with_all = ["drive", "unix", "tcp", "speed", "busy_wait", "read_only", "scale", "over_provisioning", "map", "seed"]
     )]
     status: Option<String>,
     /// Show them as JSON.
@@ -97,7 +101,8 @@ fn serve(name: &str, arguments: &Arguments) -> Result<(), Failure> {
         complain(&note);
     }
     let shown = shown(&drive, arguments);
-    let mut server = Server::new(drive, Pace::new(arguments.speed), arguments.read_only);
+    let pace = Pace::new(arguments.speed).staying_awake(arguments.busy_wait);
+    let mut server = Server::new(drive, pace, arguments.read_only);
     let listening = addresses.iter().try_for_each(|address| {
         let bound = server.listen(address, arguments.allow_remote).map_err(Failure::failed)?;
         print(&format!("serving {shown} at {}\n", bound.uri()))

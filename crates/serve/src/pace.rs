@@ -15,6 +15,7 @@ use dovetail_time::SimTime;
 #[derive(Debug)]
 pub struct Pace {
     speed: f64,
+    stays_awake: bool,
     begun: Instant,
     /// End of the request that took longest so far; at speed 0.
     end: SimTime,
@@ -24,7 +25,17 @@ impl Pace {
     /// A pace that begins now. `speed` is 1 for a drive as it is, 2 for one twice as fast, 0 for
     /// answers at once.
     pub fn new(speed: f64) -> Self {
-        Self { speed, begun: Instant::now(), end: SimTime::ZERO }
+        Self { speed, stays_awake: false, begun: Instant::now(), end: SimTime::ZERO }
+    }
+
+    /// The same with waits that end awake if `stay`: exact where a processor is free for it.
+    #[must_use]
+    pub fn staying_awake(self, stay: bool) -> Self {
+        Self { stays_awake: stay, ..self }
+    }
+
+    pub(crate) fn stays_awake(&self) -> bool {
+        self.stays_awake
     }
 
     /// Tells whether answers wait for their time.
@@ -53,14 +64,15 @@ impl Pace {
     }
 }
 
-/// The last part of a wait is spent awake: a processor that has fallen asleep takes about so long
-/// to come back (30 to 55 us were seen on a virtual machine).
-pub(crate) const AWAKE: Duration = Duration::from_micros(50);
+/// The part of a wait that may be spent awake: a processor that has fallen asleep takes about so
+/// long to come back (30 to 55 us were seen on a virtual machine).
+const LAST_PART: Duration = Duration::from_micros(50);
 
-/// Threads that may stay awake while they wait: half as many as there are processors, the others
-/// are for the clients.
+/// Threads that may stay awake at the end of a wait: none, or half as many as there are processors,
+/// since clients need the others.
 #[derive(Debug)]
 pub(crate) struct Awake {
+    last_part: Duration,
     free: AtomicUsize,
 }
 
@@ -69,9 +81,17 @@ pub(crate) struct Awake {
 pub(crate) struct Leave<'a>(&'a Awake);
 
 impl Awake {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(allowed: bool) -> Self {
+        if !allowed {
+            return Self { last_part: Duration::ZERO, free: AtomicUsize::new(0) };
+        }
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        Self { free: AtomicUsize::new((processors / 2).max(1)) }
+        Self { last_part: LAST_PART, free: AtomicUsize::new((processors / 2).max(1)) }
+    }
+
+    /// The part of a wait that may be spent awake.
+    pub(crate) const fn last_part(&self) -> Duration {
+        self.last_part
     }
 
     /// `None` if as many are awake as may be.
@@ -105,11 +125,12 @@ mod tests {
 
     #[test]
     fn as_many_as_may_stay_awake() {
-        let awake = Awake { free: AtomicUsize::new(2) };
+        let awake = Awake { last_part: LAST_PART, free: AtomicUsize::new(2) };
         let (first, _second) = (awake.leave().unwrap(), awake.leave().unwrap());
         assert!(awake.leave().is_none());
         drop(first);
         assert!(awake.leave().is_some());
+        assert!(Awake::new(true).leave().is_some() && Awake::new(false).leave().is_none());
     }
 
     #[test]

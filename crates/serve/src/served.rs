@@ -65,7 +65,7 @@ impl Served {
             bytes: export.bytes(),
             discards: export.discards(),
             is_paced: pace.is_kept(),
-            awake: Awake::new(),
+            awake: Awake::new(pace.stays_awake()),
             begun: Instant::now(),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),

@@ -28,8 +28,12 @@ fn drive(profile: &str) -> Drive {
 
 impl Rig {
     fn new(speed: f64, read_only: bool) -> Self {
+        Self::with_pace(Pace::new(speed), read_only)
+    }
+
+    fn with_pace(pace: Pace, read_only: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut server = Server::new(drive("femu-32g"), Pace::new(speed), read_only);
+        let mut server = Server::new(drive("femu-32g"), pace, read_only);
         server.listen(&Address::Unix(folder.path().join("socket")), false).unwrap();
         Self { folder, server }
     }

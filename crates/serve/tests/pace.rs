@@ -4,6 +4,8 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use dovetail_serve::Pace;
+
 use crate::Rig;
 use crate::client::{READ, WRITE, request_bytes};
 
@@ -12,8 +14,8 @@ const PROGRAM: Duration = Duration::from_micros(500);
 
 #[test]
 fn no_answer_leaves_before_its_time() {
-    for speed in [0.02, 0.1, 1.0] {
-        let rig = Rig::new(speed, false);
+    for (speed, awake) in [(0.02, false), (0.1, true), (1.0, false), (1.0, true)] {
+        let rig = Rig::with_pace(Pace::new(speed).staying_awake(awake), false);
         let mut client = rig.client();
         for n in 0..5 {
             let begun = Instant::now();

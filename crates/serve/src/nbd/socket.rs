@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{SendFlags, send};
 
-use crate::pace::{AWAKE, Awake};
+use crate::pace::Awake;
 
 /// Bytes that are asked for at least whenever something is read.
 const READ_AHEAD: usize = 64 << 10;
@@ -92,8 +92,8 @@ pub(super) fn send_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
 /// Those of the system.
 pub(super) fn wait_until(socket: &OwnedFd, due: Instant, awake: &Awake) -> io::Result<bool> {
     let left = due.saturating_duration_since(Instant::now());
-    if left > AWAKE {
-        return is_readable(socket, left - AWAKE);
+    if left > awake.last_part() {
+        return is_readable(socket, left - awake.last_part());
     }
     let Some(_leave) = awake.leave() else { return is_readable(socket, left) };
     while Instant::now() < due {
