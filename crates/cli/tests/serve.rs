@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::nbd_client::{Client, FLUSH, FUA, WRITE};
+use crate::nbd_client::{Client, FLUSH, FUA, WRITE, request_bytes};
 use crate::referee;
 
 fn dovetail(arguments: &[&str]) -> Output {
@@ -279,6 +281,78 @@ fn a_server_that_is_killed_loses_the_volatile_buffer_and_no_more() {
     let serving = start();
     assert_eq!(versions(&mut serving.client()), [4; BLOCKS as usize], "SIGTERM flushes");
     serving.end();
+}
+
+/// A block that was written, as its writer knows it.
+#[derive(Clone, Copy, Default)]
+struct Written {
+    /// The last version that was acknowledged as durable.
+    durable: u64,
+    /// The last version that was sent.
+    sent: u64,
+}
+
+/// Writes versions of a few blocks of its own until the server is gone: with FUA, and each eighth
+/// round without, but with a flush behind.
+fn write_until_killed(mut client: Client, first: u64, blocks: &mut [Written]) {
+    let call = |client: &mut Client, command, flags, offset, data: &[u8]| {
+        let mut bytes = request_bytes(command, flags, 1, offset, data.len() as u32);
+        bytes.extend(data);
+        let reply = client.stream.write_all(&bytes).and_then(|()| client.take(20));
+        reply.map(|reply| assert_eq!(reply[4..8], [0, 1, 0, 0], "done, and no error"))
+    };
+    for round in 1_u64.. {
+        let fua = if round % 8 == 0 { 0 } else { FUA };
+        for (n, block) in blocks.iter_mut().enumerate() {
+            block.sent += 1;
+            let data = block.sent.to_le_bytes().repeat(512);
+            let offset = (first + n as u64) * 4096;
+            let Ok(()) = call(&mut client, WRITE, fua, offset, &data) else { return };
+            if fua != 0 {
+                block.durable = block.sent;
+            }
+        }
+        if fua == 0 {
+            let Ok(()) = call(&mut client, FLUSH, 0, 0, &[]) else { return };
+            blocks.iter_mut().for_each(|block| block.durable = block.sent);
+        }
+    }
+}
+
+#[test]
+fn a_server_killed_in_the_middle_keeps_what_it_acknowledged() {
+    const WRITERS: usize = 4;
+    const OWN: usize = 16;
+    let folder = tempfile::tempdir().unwrap();
+    let (drive, socket) = (drive_file(folder.path()), folder.path().join("socket"));
+    let mut blocks = [[Written::default(); OWN]; WRITERS];
+    for round in 0..5 {
+        let serving = Serving::start(text(&drive), &socket, &["--speed", "0"]);
+        thread::scope(|scope| {
+            for (writer, own) in blocks.iter_mut().enumerate() {
+                let client = serving.client();
+                scope.spawn(move || write_until_killed(client, (writer * OWN) as u64, own));
+            }
+            thread::sleep(Duration::from_millis(200 + 137 * round));
+            serving.kill();
+        });
+        let serving = Serving::start(text(&drive), &socket, &["--speed", "0"]);
+        let mut client = serving.client();
+        for (n, block) in blocks.iter_mut().flatten().enumerate() {
+            let read = client.read(n as u64 * 4096, 4096).unwrap();
+            let version = u64::from_le_bytes(read[..8].try_into().unwrap());
+            assert_eq!(read, version.to_le_bytes().repeat(512), "block {n} is of one version");
+            assert!(
+                (block.durable..=block.sent).contains(&version),
+                "round {round}, block {n}: version {version}, acknowledged {}, sent {}",
+                block.durable,
+                block.sent
+            );
+            *block = Written { durable: version, sent: block.sent };
+        }
+        serving.end();
+    }
+    assert!(blocks.iter().flatten().all(|block| block.durable > 5), "they had time to write");
 }
 
 #[test]

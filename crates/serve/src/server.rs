@@ -18,7 +18,7 @@ use crate::served::Served;
 use crate::status::Status;
 
 /// Connections at a time; more are closed at once. Assumed; far more than a kernel's client makes.
-const MOST_CONNECTIONS: usize = 512;
+const MOST_CONNECTIONS: usize = 256;
 /// Time for the answers that are under way when the server ends.
 const GRACE: Duration = Duration::from_secs(1);
 /// Wait after a connection that could not be taken: the system has no more descriptors.

@@ -178,7 +178,7 @@ fn a_hundred_connections_at_once() {
 #[test]
 fn connections_beyond_the_most_are_closed() {
     let rig = rig();
-    let held: Vec<Client> = (0..512).map(|_| rig.connect()).collect();
+    let held: Vec<Client> = (0..256).map(|_| rig.connect()).collect();
     let mut more = raw(&rig);
     let mut rest = Vec::new();
     assert_eq!(std::io::Read::read_to_end(&mut more, &mut rest).unwrap(), 0);
