@@ -129,10 +129,12 @@ fn table(rows: &Rows) -> Result<String, String> {
         for system in SYSTEMS {
             let (theirs, ours) = (&runs[&format!("linux-{system}")], &runs[system]);
             let cell = Cells { theirs, ours };
-            let beyond = [cell.is_beyond("elapsed_s", LIMITS[0]), cell.is_beyond("fsync_p99_ns", LIMITS[1])];
+            let beyond =
+                [cell.is_beyond("elapsed_s", LIMITS[0]), cell.is_beyond("fsync_p99_ns", LIMITS[1])];
             all += 1;
             within += u32::from(beyond == [false, false]);
-            let marked = |text: String, beyond: bool| if beyond { format!("**{text}**") } else { text };
+            let marked =
+                |text: String, beyond: bool| if beyond { format!("**{text}**") } else { text };
             writeln!(
                 text,
                 "| {job} | {system} | {} | {} | {} | {} | {} | {} | {} |",
@@ -147,7 +149,8 @@ fn table(rows: &Rows) -> Result<String, String> {
             .map_err(|error| error.to_string())?;
         }
     }
-    writeln!(text, "\n{within} of {all} rows are within both limits.").map_err(|e| e.to_string())?;
+    writeln!(text, "\n{within} of {all} rows are within both limits.")
+        .map_err(|e| e.to_string())?;
     Ok(text)
 }
 

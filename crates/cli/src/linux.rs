@@ -199,7 +199,8 @@ mod tests {
 
     #[test]
     fn words_stay_words_and_a_single_one_is_for_the_shell() {
-        let text = |words: &[&str]| shell_text(&words.iter().map(|w| (*w).into()).collect::<Vec<_>>());
+        let text =
+            |words: &[&str]| shell_text(&words.iter().map(|w| (*w).into()).collect::<Vec<_>>());
         assert_eq!(text(&["dd if=/dev/zero | cat"]), "dd if=/dev/zero | cat");
         assert_eq!(text(&["echo", "it's"]), r"'echo' 'it'\''s'");
     }

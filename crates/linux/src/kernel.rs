@@ -106,10 +106,7 @@ pub fn default_kernel() -> Result<PathBuf, LinuxError> {
 ///
 /// # Errors
 /// What is missing, or the step that failed; see [`BuildError`].
-pub fn build(
-    source: &Path,
-    progress: &mut dyn FnMut(Building),
-) -> Result<PathBuf, BuildError> {
+pub fn build(source: &Path, progress: &mut dyn FnMut(Building)) -> Result<PathBuf, BuildError> {
     check_programs()?;
     if !source.exists() {
         return Err(BuildError::NoSource(source.display().to_string()));

@@ -127,7 +127,9 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
                 return Ok(true);
             }
             match (done, wish) {
-                (Some(done), wish) if wish.is_none_or(|wish| done <= wish) => self.complete(done)?,
+                (Some(done), wish) if wish.is_none_or(|wish| done <= wish) => {
+                    self.complete(done)?
+                }
                 (_, Some(wish)) => {
                     if !self.calendar.run(wish, self.horizon())? {
                         return Err(self.died());

@@ -17,7 +17,9 @@ fn error_of(change: impl FnOnce(&mut Guest), script: &str) -> Option<LinuxError>
 fn a_kernel_that_is_not_there_is_named() {
     let change = |guest: &mut Guest| guest.kernel = "/no/kernel".into();
     let Some(error) = error_of(change, ":") else { return };
-    assert!(error.to_string().starts_with("there is no kernel at /no/kernel: `dovetail linux build`"));
+    assert!(
+        error.to_string().starts_with("there is no kernel at /no/kernel: `dovetail linux build`")
+    );
 }
 
 #[test]

@@ -70,7 +70,9 @@ fn promises(log: &str) -> BTreeMap<u64, Promise> {
         let words: Vec<&str> = line.split(' ').collect();
         // the last line may be cut off
         let [what, n, file, lines] = words[..] else { continue };
-        let (Ok(n), Ok(file), Ok(lines)) = (n.parse(), file.parse(), lines.parse()) else { continue };
+        let (Ok(n), Ok(file), Ok(lines)) = (n.parse(), file.parse(), lines.parse()) else {
+            continue;
+        };
         let promise = promises.entry(file).or_default();
         match what {
             "durable" => *promise = Promise { durable: Some((n, lines)), begun: Vec::new() },
@@ -99,9 +101,8 @@ fn check(out: &Path, recovered: &Path, context: &str) -> usize {
             }
             continue;
         }
-        let expected: String = (0..lines)
-            .map(|i| format!("file {file:04} write {n:08} line {i:06}\n"))
-            .collect();
+        let expected: String =
+            (0..lines).map(|i| format!("file {file:04} write {n:08} line {i:06}\n")).collect();
         assert!(
             found == expected.as_bytes(),
             "{context}: f{file}, write {n}, {lines} lines: {} bytes, {} expected",

@@ -80,7 +80,9 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
         ));
     }
     let Some(system) = file_system(stack).map_err(&failed)? else {
-        return Err(failed("fio jobs run on files here; `dovetail linux run` works on a raw drive".into()));
+        return Err(failed(
+            "fio jobs run on files here; `dovetail linux run` works on a raw drive".into(),
+        ));
     };
     let work = Work {
         stack,
@@ -189,7 +191,11 @@ impl<'a> Prepared<'a> {
         // fio writes its complaints before the JSON
         let json = text.find('{').map_or("", |at| &text[at..]);
         serde_json::from_str(json).map_err(|_| {
-            format!("fio gave no results in the guest{}{}", last_lines(&self.text("log")), last_lines(&text))
+            format!(
+                "fio gave no results in the guest{}{}",
+                last_lines(&self.text("log")),
+                last_lines(&text)
+            )
         })
     }
 }
@@ -272,10 +278,7 @@ impl Watch {
                 host: stack.host,
             },
             error: error.map(|(name, number)| format!("fio: job {name} ended with errno {number}")),
-            requests: RequestsResult {
-                repeats: Some(self.scatter.repeats()),
-                ..all.requests
-            },
+            requests: RequestsResult { repeats: Some(self.scatter.repeats()), ..all.requests },
             scatter: self.scatter.finish(),
             ..all
         }

@@ -114,8 +114,7 @@ impl Work<'_> {
 }
 
 /// Lays out the files of `$OUT/job.fio`.
-pub(super) const LAY_OUT: &str =
-    "fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio\nsync";
+pub(super) const LAY_OUT: &str = "fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio\nsync";
 
 /// Plays `$OUT/job.fio`; results are in `$OUT/fio.json`.
 pub(super) fn play(final_sync: bool) -> String {

@@ -2,9 +2,7 @@
 
 use std::cell::RefCell;
 
-use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo,
-};
+use dovetail_block::{BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo};
 use dovetail_host::{Observer, Request, RequestKind, Traffic};
 use dovetail_time::SimTime;
 
@@ -40,10 +38,7 @@ impl Watched {
         self.traffic.count(command.kind, blocks, done.since(at));
         if let Some(observer) = self.observer.get_mut() {
             let kind = command.kind;
-            command
-                .ranges
-                .iter()
-                .for_each(|&range| observer(&Request { at, done, kind, range }));
+            command.ranges.iter().for_each(|&range| observer(&Request { at, done, kind, range }));
         }
     }
 }

@@ -7,7 +7,6 @@ use dovetail_host::Traffic;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Count, Simulated};
 
-
 /// The work of a workload so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {

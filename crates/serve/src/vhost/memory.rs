@@ -34,8 +34,8 @@ impl Memory {
         if count != files.len() {
             return Err(VhostError::Message("its memory table has not one file a region"));
         }
-        let (regions, _) = <[Region]>::ref_from_prefix_with_elems(rest, count)
-            .map_err(|_| SHORT)?;
+        let (regions, _) =
+            <[Region]>::ref_from_prefix_with_elems(rest, count).map_err(|_| SHORT)?;
         let mapped = regions.iter().zip(files).map(|(region, file)| {
             let file = FileOffset::new(File::from(file), region.offset);
             (GuestAddress(region.guest), region.size as usize, Some(file))

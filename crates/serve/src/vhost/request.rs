@@ -239,10 +239,7 @@ impl Request<'_> {
         Ok(export.discard(self.at, &ranges.ok_or(Failure::Io)?)?)
     }
 
-    fn write_zeroes<D: BlockDevice>(
-        &mut self,
-        export: &mut Export<D>,
-    ) -> Result<SimTime, Failure> {
+    fn write_zeroes<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
         let mut done = self.at;
         for range in self.ranges()? {
             let may_discard =

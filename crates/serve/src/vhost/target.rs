@@ -241,10 +241,8 @@ impl<D: BlockDevice> BlockTarget<D> {
             return Err(VhostError::Message("it names a queue that is not there"));
         }
         while self.rings.len() <= number {
-            let queue = Queue::new(QUEUE_SIZE).map_err(|error| VhostError::Queue {
-                queue: number,
-                reason: error.to_string(),
-            })?;
+            let queue = Queue::new(QUEUE_SIZE)
+                .map_err(|error| VhostError::Queue { queue: number, reason: error.to_string() })?;
             self.rings.push(Ring { queue, kick: None, call: None, enabled: false });
         }
         Ok(&mut self.rings[number])

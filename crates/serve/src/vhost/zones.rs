@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use dovetail_block::{
-    Answer, BLOCK_SIZE, BlockBytes, BlockDevice, Command, Completion, Content, Data,
-    Hints, Lba, Query, Zone, ZoneAction, ZoneState,
+    Answer, BLOCK_SIZE, BlockBytes, BlockDevice, Command, Completion, Content, Data, Hints, Lba,
+    Query, Zone, ZoneAction, ZoneState,
 };
 use dovetail_time::SimTime;
 
@@ -116,8 +116,13 @@ impl Request<'_> {
         let content = |bytes: &BlockBytes| Content::Bytes(Arc::new(*bytes));
         let contents: Vec<_> = blocks.iter().map(content).collect();
         let (zone, hints) = (self.block(), Hints::default());
-        let command =
-            Command::Append { zone, blocks: contents.len() as u64, data: Data::Blocks(&contents), hints, fua: false };
+        let command = Command::Append {
+            zone,
+            blocks: contents.len() as u64,
+            data: Data::Blocks(&contents),
+            hints,
+            fua: false,
+        };
         let Completion { done, answer } = submit(export, self.at, command)?;
         let first = answer.into_addresses().first().copied().ok_or(Failure::Io)?;
         self.to_guest.write_all(&(first.0 * SECTORS_PER_BLOCK).to_le_bytes())?;

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn amounts_shrink_and_everything_else_stays() {
-        let text = "[global]\nbs=8k\nthread\n[a]\nsize=${S}\nfilesize=1m-4m\noffset=50%\n[b]\nsize=1m\n";
+        let text =
+            "[global]\nbs=8k\nthread\n[a]\nsize=${S}\nfilesize=1m-4m\noffset=50%\n[b]\nsize=1m\n";
         let variables = Variables::from_iter([("S", "64m")]);
         let file = JobFile::parse(text, "j", &variables).unwrap();
         assert_eq!(
