@@ -1,4 +1,4 @@
-//! `dovetail serve`: a drive for programs that speak NBD, and the state of one that is served.
+//! `dovetail serve`: a drive for programs that speak NBD or vhost-user-blk, and the state of one that is served.
 
 mod status;
 
@@ -23,8 +23,8 @@ fn speed(text: &str) -> Result<f64, String> {
 
 /// Serve a drive as a block device for other programs, in real time.
 ///
-/// Clients are all that speak NBD: qemu, nbdcopy, fio's nbd engine, the kernel's nbd. Ends with
-/// Ctrl-C or SIGTERM. What a drive file holds is there when it is served again.
+/// Clients are all that speak NBD: qemu, nbdcopy, fio's nbd engine, the kernel's nbd; with --vhost
+/// a virtual machine, which may see zones and several queues. Ends with Ctrl-C or SIGTERM. What a drive file holds is there when it is served again.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A profile's name or .toml file, for a new drive in memory; or a drive file.
@@ -41,6 +41,16 @@ pub(crate) struct Arguments {
     /// nothing is encrypted.
     #[arg(long, requires = "tcp", help_heading = "Server")]
     allow_remote: bool,
+    /// Let one front end at a time have the drive as a vhost-user-blk device: QEMU or user-mode
+    /// Linux, which connect to a unix socket at this path. Drives with zones are served here only.
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    vhost: Option<PathBuf>,
+    /// Queues of that device.
+    #[arg(
+        long, value_name = "N", default_value = "1", requires = "vhost", help_heading = "Server",
+        value_parser = clap::value_parser!(u16).range(1..=16)
+    )]
+    queues: u16,
     /// Answer so many times faster than the drive; 0 answers at once.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed, help_heading = "Server")]
     speed: f64,
@@ -67,7 +77,7 @@ pub(crate) struct Arguments {
     /// how worn it is.
     #[arg(
         long, value_name = "SOCKET", help_heading = "Status",
-        conflicts_with_all = ["drive", "unix", "tcp", "speed", "busy_wait", "read_only", "scale", "over_provisioning", "map", "seed"]
+        conflicts_with_all = ["drive", "unix", "tcp", "vhost", "speed", "busy_wait", "read_only", "scale", "over_provisioning", "map", "seed"]
     )]
     status: Option<String>,
     /// Show them as JSON.
@@ -89,9 +99,10 @@ fn serve(name: &str, arguments: &Arguments) -> Result<(), Failure> {
             .into_iter()
             .flatten()
             .collect();
-    if addresses.is_empty() {
+    if addresses.is_empty() && arguments.vhost.is_none() {
         return Err(Failure::Usage(
-            "say where to listen: --unix PATH for a unix socket, --tcp PORT for a port of this machine"
+            "say where to listen: --unix PATH for a unix socket, --tcp PORT for a port of this machine, \
+             --vhost PATH for a virtual machine"
                 .into(),
         ));
     }
@@ -103,10 +114,7 @@ fn serve(name: &str, arguments: &Arguments) -> Result<(), Failure> {
     let shown = shown(&drive, arguments);
     let pace = Pace::new(arguments.speed).staying_awake(arguments.busy_wait);
     let mut server = Server::new(drive, pace, arguments.read_only);
-    let listening = addresses.iter().try_for_each(|address| {
-        let bound = server.listen(address, arguments.allow_remote).map_err(Failure::failed)?;
-        print(&format!("serving {shown} at {}\n", bound.uri()))
-    });
+    let listening = listen(&mut server, &addresses, &shown, arguments);
     if listening.is_ok()
         && let Some(signal) = signals.forever().next()
     {
@@ -115,6 +123,23 @@ fn serve(name: &str, arguments: &Arguments) -> Result<(), Failure> {
     let ended = server.end();
     listening?;
     ended.map_err(|error| Failure::Failed(format!("{name} could not be flushed: {error}")))
+}
+
+fn listen(
+    server: &mut Server,
+    addresses: &[Address],
+    shown: &str,
+    arguments: &Arguments,
+) -> Result<(), Failure> {
+    for address in addresses {
+        let bound = server.listen(address, arguments.allow_remote).map_err(Failure::failed)?;
+        print(&format!("serving {shown} at {}\n", bound.uri()))?;
+    }
+    if let Some(path) = &arguments.vhost {
+        server.listen_for_front_end(path, arguments.queues).map_err(Failure::failed)?;
+        print(&format!("serving {shown} to a virtual machine at {}\n", path.display()))?;
+    }
+    Ok(())
 }
 
 fn shown(drive: &Drive, arguments: &Arguments) -> String {

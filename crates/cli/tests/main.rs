@@ -32,6 +32,7 @@ mod referee;
 mod scales;
 mod serve;
 mod serve_kernel;
+mod serve_vhost;
 #[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
 #[path = "../../f2fs/tests/common/uml.rs"]
 mod uml;

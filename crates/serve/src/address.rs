@@ -39,7 +39,9 @@ pub enum ListenError {
     )]
     Remote(Address),
     /// A drive that the protocol cannot serve.
-    #[error("the drive has zones, of which NBD knows nothing: its writes would fail")]
+    #[error(
+        "the drive has zones, of which NBD knows nothing: its writes would fail; --vhost serves them"
+    )]
     Zoned,
 }
 

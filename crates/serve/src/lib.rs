@@ -1,13 +1,14 @@
 //! A drive as a block device for programs and kernels.
 //!
 //! An [`Export`] gives a drive's blocks as bytes, in virtual time, to requests of any range. The
-//! servers stand on it and know nothing of blocks. A [`Server`] speaks NBD in real time: a [`Pace`]
-//! keeps the wall clock to the drive's service times.
+//! servers stand on it and know nothing of blocks. A [`Server`] speaks NBD and vhost-user-blk in real
+//! time: a [`Pace`] keeps the wall clock to the drive's service times.
 //!
 //! Threads are one for each socket that is listened on and one for each connection. They share one
 //! lock, around the drive.
 
 mod address;
+mod ask;
 mod drive;
 mod export;
 mod nbd;
@@ -18,9 +19,9 @@ mod status;
 pub mod vhost;
 
 pub use address::{Address, ListenError};
+pub use ask::{AskError, ask_status};
 pub use drive::Drive;
 pub use export::{Export, ExportError, Extent};
-pub use nbd::{AskError, ask_status};
 pub use pace::Pace;
 pub use server::Server;
 pub use status::{DriveStatus, DriveWork, Requests, ServerStatus, Status};

@@ -21,12 +21,21 @@ pub(crate) enum Kind {
     Discard,
     WriteZeroes,
     BlockStatus,
+    /// An append to a zone, which counts as a write.
+    Append,
+    /// A command on zones.
+    Zone,
+    /// A report of zones.
+    ZoneReport,
+    /// A question that is none about the drive's blocks; not counted.
+    Other,
 }
 
 /// A drive that is served: one lock around it, its clock and the counts of its requests.
 #[derive(Debug)]
 pub(crate) struct Served {
     name: String,
+    serial: String,
     read_only: bool,
     bytes: u64,
     discards: bool,
@@ -58,9 +67,11 @@ impl Drop for Connected<'_> {
 impl Served {
     pub(crate) fn new(drive: Drive, pace: Pace, read_only: bool) -> Self {
         let name = drive.storage().config().name.clone();
+        let serial = drive.storage().config().serial.to_string();
         let export = Export::new(drive);
         Self {
             name,
+            serial,
             read_only,
             bytes: export.bytes(),
             discards: export.discards(),
@@ -80,6 +91,16 @@ impl Served {
 
     pub(crate) const fn is_read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// The drive's serial number.
+    pub(crate) fn serial(&self) -> &str {
+        &self.serial
+    }
+
+    /// Shows the drive, between two requests.
+    pub(crate) fn look<R>(&self, at: impl FnOnce(&Export<Drive>) -> R) -> Result<R, ExportError> {
+        Ok(at(&self.lock()?.export))
     }
 
     /// Size in bytes.
@@ -111,16 +132,16 @@ impl Served {
     /// Performs a request that comes now: `perform` is given the drive and the time, and tells when
     /// it is done. The answer may leave at the time that is returned; `None` for at once, as
     /// errors do.
-    pub(crate) fn request(
+    pub(crate) fn request<E: From<ExportError>>(
         &self,
         kind: Kind,
-        perform: impl FnOnce(&mut Export<Drive>, SimTime) -> Result<SimTime, ExportError>,
-    ) -> Result<Option<Instant>, ExportError> {
+        perform: impl FnOnce(&mut Export<Drive>, SimTime) -> Result<SimTime, E>,
+    ) -> Result<Option<Instant>, E> {
         let mut shared = self.lock()?;
         shared.requests.count(kind);
         let at = shared.pace.now();
         let done = if self.read_only && kind.changes() {
-            Err(DeviceError::NotWritable.into())
+            Err(ExportError::from(DeviceError::NotWritable).into())
         } else {
             perform(&mut shared.export, at)
         };
@@ -166,7 +187,7 @@ impl Served {
 
 impl Kind {
     const fn changes(self) -> bool {
-        matches!(self, Self::Write | Self::Discard | Self::WriteZeroes)
+        matches!(self, Self::Write | Self::Discard | Self::WriteZeroes | Self::Append | Self::Zone)
     }
 }
 
@@ -174,11 +195,13 @@ impl Requests {
     fn count(&mut self, kind: Kind) {
         *match kind {
             Kind::Read => &mut self.read,
-            Kind::Write => &mut self.write,
+            Kind::Write | Kind::Append => &mut self.write,
             Kind::Flush => &mut self.flush,
             Kind::Discard => &mut self.discard,
             Kind::WriteZeroes => &mut self.write_zeroes,
             Kind::BlockStatus => &mut self.block_status,
+            Kind::Zone | Kind::ZoneReport => &mut self.zone,
+            Kind::Other => return,
         } += 1;
     }
 }

@@ -1,8 +1,10 @@
 //! A server: a drive, the sockets that it listens on, and a thread for each connection.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -12,10 +14,10 @@ use rustix::net::{Shutdown, shutdown};
 use crate::address::{Address, ListenError, Listener};
 use crate::drive::Drive;
 use crate::export::ExportError;
-use crate::nbd;
 use crate::pace::Pace;
 use crate::served::Served;
 use crate::status::Status;
+use crate::{nbd, vhost};
 
 /// Connections at a time; more are closed at once. Assumed; far more than a kernel's client makes.
 const MOST_CONNECTIONS: usize = 256;
@@ -31,6 +33,22 @@ pub struct Server {
     zoned: bool,
     connections: Arc<Connections>,
     listening: Vec<(Arc<Listener>, JoinHandle<()>)>,
+}
+
+/// A language of clients.
+#[derive(Clone, Debug)]
+enum Protocol {
+    Nbd,
+    Vhost(Arc<vhost::Place>),
+}
+
+impl Protocol {
+    fn serve(&self, served: &Served, socket: &OwnedFd) -> Result<(), Box<dyn Error>> {
+        match self {
+            Self::Nbd => Ok(nbd::serve(served, socket)?),
+            Self::Vhost(place) => Ok(vhost::serve(served, place, socket)?),
+        }
+    }
 }
 
 /// The connections at the moment.
@@ -68,13 +86,32 @@ impl Server {
         if self.zoned {
             return Err(ListenError::Zoned);
         }
+        self.begin_listening(address, allow_remote, Protocol::Nbd)
+    }
+
+    /// Listens for a front end that speaks vhost-user-blk, one at a time, with so many queues at
+    /// most (1 to 16).
+    ///
+    /// # Errors
+    /// See [`ListenError`].
+    pub fn listen_for_front_end(&mut self, path: &Path, queues: u16) -> Result<(), ListenError> {
+        let protocol = Protocol::Vhost(Arc::new(vhost::Place::new(queues)));
+        self.begin_listening(&Address::Unix(path.into()), false, protocol).map(drop)
+    }
+
+    fn begin_listening(
+        &mut self,
+        address: &Address,
+        allow_remote: bool,
+        protocol: Protocol,
+    ) -> Result<Address, ListenError> {
         let failed = |error| ListenError::Io(address.clone(), error);
         let listener = Arc::new(Listener::new(address, allow_remote)?);
         let bound = listener.address().map_err(failed)?;
         let (served, connections) = (Arc::clone(&self.served), Arc::clone(&self.connections));
         let own = Arc::clone(&listener);
-        let accept = move || accept_all(&own, &served, &connections);
-        let thread = thread::Builder::new().name("nbd listener".into()).spawn(accept);
+        let accept = move || accept_all(&own, &served, &connections, &protocol);
+        let thread = thread::Builder::new().name("listener".into()).spawn(accept);
         self.listening.push((listener, thread.map_err(failed)?));
         Ok(bound)
     }
@@ -104,10 +141,15 @@ impl Server {
     }
 }
 
-fn accept_all(listener: &Listener, served: &Arc<Served>, connections: &Arc<Connections>) {
+fn accept_all(
+    listener: &Listener,
+    served: &Arc<Served>,
+    connections: &Arc<Connections>,
+    protocol: &Protocol,
+) {
     loop {
         match listener.accept() {
-            Ok(socket) => begin(socket, served, connections),
+            Ok(socket) => begin(socket, served, connections, protocol),
             // shut down
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -120,18 +162,23 @@ fn accept_all(listener: &Listener, served: &Arc<Served>, connections: &Arc<Conne
 }
 
 /// Serves a connection in a thread of its own.
-fn begin(socket: OwnedFd, served: &Arc<Served>, connections: &Arc<Connections>) {
+fn begin(
+    socket: OwnedFd,
+    served: &Arc<Served>,
+    connections: &Arc<Connections>,
+    protocol: &Protocol,
+) {
     let Some(connection) = Connection::open(socket, connections) else {
         tracing::warn!("a connection more than {MOST_CONNECTIONS} is closed");
         return;
     };
-    let served = Arc::clone(served);
+    let (served, protocol) = (Arc::clone(served), protocol.clone());
     let serve = move || {
-        if let Err(error) = nbd::serve(&served, &connection.socket) {
+        if let Err(error) = protocol.serve(&served, &connection.socket) {
             tracing::info!(%error, "a connection ends");
         }
     };
-    if let Err(error) = thread::Builder::new().name("nbd".into()).spawn(serve) {
+    if let Err(error) = thread::Builder::new().name("connection".into()).spawn(serve) {
         tracing::warn!(%error, "a connection gets no thread, and is closed");
     }
 }

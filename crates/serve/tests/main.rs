@@ -4,8 +4,10 @@
 
 mod bad_input;
 mod client;
+mod front_end;
 mod pace;
 mod protocol;
+mod vhost;
 
 use client::Client;
 use dovetail_ftl::{Overrides, Profile, Storage};

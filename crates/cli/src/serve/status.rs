@@ -67,6 +67,7 @@ fn requests(server: &ServerStatus, row: &mut impl FnMut(&str, String)) {
         ("discard", requests.discard),
         ("write zeroes", requests.write_zeroes),
         ("block status", requests.block_status),
+        ("zones", requests.zone),
     ] {
         row(&format!("requests: {kind}"), format_count(count));
     }

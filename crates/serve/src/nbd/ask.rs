@@ -14,38 +14,17 @@ use super::wire::{
     FIXED_NEWSTYLE, Greeting, IHAVEOPT, NBDMAGIC, NO_ZEROES, OPTION_REPLY, OptionHeader,
     OptionReply, option, parse, reply,
 };
-use crate::status::Status;
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer at most.
 const MOST: usize = 1 << 20;
 
-/// Reason why a server did not tell the state of its drive.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// The connection failed.
-    #[error("no answer: {0}")]
-    Io(#[from] io::Error),
-    /// A server of another kind.
-    #[error("what answers there is no server of dovetail")]
-    Other,
-}
-
-/// Asks the server at the other end of a new connection for the state of its drive.
+/// Asks the server at the other end of a new connection; `None` if it is one of another kind.
 ///
 /// # Errors
-/// See [`AskError`].
-pub fn ask_status(socket: &OwnedFd) -> Result<Status, AskError> {
-    match ask(socket) {
-        Ok(Some(text)) => serde_json::from_slice(&text).map_err(|_| AskError::Other),
-        Ok(None) => Err(AskError::Other),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(AskError::Other),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn ask(socket: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
+/// Those of the socket, and [`io::ErrorKind::InvalidData`] for a server that talks nonsense.
+pub(crate) fn ask_status(socket: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).map_err(io::Error::from)?;
     let mut input = Input::default();
     let greeting: Greeting = take(&mut input, socket)?;

@@ -15,7 +15,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::served::Served;
 
-pub use ask::{AskError, ask_status};
+pub(crate) use ask::ask_status;
+pub(crate) use socket::is_readable;
 
 /// Bytes of a read or write at most.
 const MAX_REQUEST: u32 = 32 << 20;

@@ -105,7 +105,11 @@ pub(super) fn wait_until(socket: &OwnedFd, due: Instant, awake: &Awake) -> io::R
     Ok(false)
 }
 
-fn is_readable(socket: &OwnedFd, within: Duration) -> io::Result<bool> {
+/// Tells whether there is something to read, or will be so soon.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn is_readable(socket: &OwnedFd, within: Duration) -> io::Result<bool> {
     let within =
         Timespec { tv_sec: within.as_secs() as i64, tv_nsec: i64::from(within.subsec_nanos()) };
     let mut fds = [PollFd::new(socket, PollFlags::IN)];

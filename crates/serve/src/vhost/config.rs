@@ -2,12 +2,15 @@
 //!
 //! Source: "Virtual I/O Device (VIRTIO) Version 1.3", section 5.2.
 
-use dovetail_block::{BLOCK_SIZE, DeviceInfo};
+use dovetail_block::{BLOCK_SIZE, BlockDevice, DeviceInfo};
 use virtio_bindings::bindings::virtio_blk;
 use virtio_bindings::bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::bindings::virtio_ring::VIRTIO_RING_F_INDIRECT_DESC;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{Immutable, IntoBytes};
+
+use super::device::MAX_QUEUES;
+use crate::export::Export;
 
 /// Bytes of a sector, the unit of all addresses and lengths.
 pub(super) const SECTOR: u64 = 512;
@@ -20,11 +23,37 @@ pub(super) const MAX_DISCARDS: u32 = 64;
 /// Segments of a request: what a queue of 256 takes beside header and status.
 const MAX_SEGMENTS: u32 = 254;
 /// Sectors that one request to write zeroes covers: 32 MiB.
-const MAX_ZEROES: u32 = 1 << 16;
+pub(super) const MAX_ZEROES: u32 = 1 << 16;
 /// The size of an append where the drive has no limit of its own, in blocks: 512 KiB.
 const APPEND_BLOCKS: u64 = 128;
 /// `model` of a zoned device that only takes writes at the write pointers.
 const HOST_MANAGED: u8 = 1;
+
+/// A drive, as far as a front end is told of it.
+#[derive(Clone, Debug)]
+pub(super) struct Disk {
+    info: DeviceInfo,
+    read_only: bool,
+    /// Number of its queues.
+    pub(super) queues: u16,
+}
+
+impl Disk {
+    /// The bytes of `export` with so many queues (1 to 16).
+    pub(super) fn of<D: BlockDevice>(export: &Export<D>, queues: u16, read_only: bool) -> Self {
+        let info = DeviceInfo { blocks: export.bytes() / BLOCK_SIZE, ..export.device().info() };
+        Self { info, read_only, queues: queues.clamp(1, MAX_QUEUES) }
+    }
+
+    pub(super) fn config(&self) -> DiskConfig {
+        DiskConfig::of(&self.info, self.queues)
+    }
+
+    pub(super) fn features(&self) -> u64 {
+        let read_only = u64::from(self.read_only) << virtio_blk::VIRTIO_BLK_F_RO;
+        features(&self.info, self.queues) | read_only
+    }
+}
 
 /// `struct virtio_blk_config`, with zones.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
@@ -64,7 +93,7 @@ pub(super) struct DiskConfig {
 }
 
 impl DiskConfig {
-    pub(super) fn of(info: &DeviceInfo, queues: u16) -> Self {
+    fn of(info: &DeviceInfo, queues: u16) -> Self {
         let sectors = info.blocks * SECTORS_PER_BLOCK;
         let mut config = Self {
             capacity: U64::new(sectors),
@@ -106,7 +135,7 @@ fn in_blocks(sectors: u64) -> u32 {
 }
 
 /// Feature bits of a device.
-pub(super) fn features(info: &DeviceInfo, queues: u16) -> u64 {
+fn features(info: &DeviceInfo, queues: u16) -> u64 {
     let mut bits = vec![
         VIRTIO_F_VERSION_1,
         VIRTIO_RING_F_INDIRECT_DESC,

@@ -1,6 +1,7 @@
 //! The guest's memory, as the front end shares it.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 
 use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap};
@@ -36,6 +37,17 @@ impl Memory {
         }
         let (regions, _) =
             <[Region]>::ref_from_prefix_with_elems(rest, count).map_err(|_| SHORT)?;
+        let end = |start: u64, size: u64| start.checked_add(size);
+        if regions.iter().any(|r| end(r.guest, r.size).and(end(r.user, r.size)).is_none()) {
+            return Err(VhostError::Message("its memory reaches beyond all addresses"));
+        }
+        for (region, file) in regions.iter().zip(&files) {
+            // access beyond the end of a file ends the process
+            let len = rustix::fs::fstat(file).map_err(io::Error::from)?.st_size as u64;
+            if end(region.offset, region.size).is_none_or(|end| end > len) {
+                return Err(VhostError::Message("its memory is larger than the file of it"));
+            }
+        }
         let mapped = regions.iter().zip(files).map(|(region, file)| {
             let file = FileOffset::new(File::from(file), region.offset);
             (GuestAddress(region.guest), region.size as usize, Some(file))

@@ -15,6 +15,7 @@ use rustix::net::{
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::VhostError;
+use super::device::Handled;
 
 /// Requests that a front end sends.
 pub(super) mod request {
@@ -37,6 +38,8 @@ pub(super) mod request {
     pub(crate) const GET_CONFIG: u32 = 24;
     pub(crate) const SET_CONFIG: u32 = 25;
     pub(crate) const VRING_KICK: u32 = 35;
+    /// Not of the protocol: the state of the drive, as JSON.
+    pub(crate) const STATUS: u32 = 0x646f_7665;
 }
 
 /// The request of a back end that tells of used buffers in band.
@@ -114,6 +117,29 @@ impl Message {
 /// The connection broke.
 pub(super) fn reply(socket: &UnixStream, request: u32, payload: &[u8]) -> io::Result<()> {
     send(socket.as_fd(), request, VERSION | IS_REPLY, payload, &[])
+}
+
+/// Sends the reply to a message, if it has one.
+///
+/// # Errors
+/// The connection broke.
+pub(super) fn reply_to(socket: &UnixStream, handled: Handled) -> Result<(), VhostError> {
+    if let Some((number, payload)) = handled.reply {
+        reply(socket, number, &payload)?;
+    }
+    Ok(())
+}
+
+/// Asks the server for the state of its drive, as JSON.
+///
+/// # Errors
+/// The connection broke, or a server of another kind is there.
+pub(super) fn ask_status(socket: &UnixStream) -> Result<Vec<u8>, VhostError> {
+    send(socket.as_fd(), request::STATUS, VERSION, &[], &[])?;
+    match Message::receive(socket)? {
+        Some(message) if message.request == request::STATUS => Ok(message.payload),
+        _ => Err(VhostError::Message("it is no answer to a question about the drive")),
+    }
 }
 
 /// Tells the front end of used buffers of a queue, and waits until it has taken note.

@@ -2,10 +2,13 @@
 //!
 //! The other process (the front end) connects to a Unix socket, shares its guest's memory and tells
 //! where in it the queues of requests lie ([`message`]). [`BlockTarget`] takes requests out of the
-//! queues at a time that the caller gives, and hands each back when it is done; so the same code
-//! serves in real time and in virtual time.
+//! queues at a time that the caller gives, and hands each back when it is done, in virtual time.
+//! `serve` does so in real time with a drive that is served to others as well.
 
+mod ask;
 mod config;
+mod device;
+mod front_end;
 mod memory;
 mod message;
 mod request;
@@ -14,9 +17,12 @@ mod zones;
 
 use std::io;
 
+pub(crate) use ask::ask_status;
+pub use device::{Handled, Notify};
+pub(crate) use front_end::{Place, serve};
 pub use message::{Message, receive_with_files, send_with_files};
 pub use request::{Kind, Served};
-pub use target::{BlockTarget, Handled, Notify};
+pub use target::BlockTarget;
 
 /// An error of a connection with a front end; the drive is whole, the connection is over.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +36,9 @@ pub enum VhostError {
     /// Memory that cannot be mapped.
     #[error("the guest's memory cannot be mapped: {0}")]
     Memory(String),
+    /// Another front end is there.
+    #[error("another front end uses the drive; one can at a time")]
+    InUse,
     /// A queue that makes no sense.
     #[error("queue {queue} of the guest is damaged: {reason}")]
     Queue {

@@ -10,7 +10,7 @@ use vm_memory::GuestMemoryMmap;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::config::{MAX_DISCARDS, SECTOR};
+use super::config::{MAX_DISCARDS, MAX_ZEROES, SECTOR};
 use crate::export::{Export, ExportError};
 
 /// The longest request: nothing that a queue of 256 segments brings is longer.
@@ -121,10 +121,69 @@ pub(super) struct Request<'a> {
     pub(super) at: SimTime,
 }
 
+/// A request that was found in a queue.
+pub(super) struct Found<'a> {
+    pub(super) kind: Kind,
+    request: Request<'a>,
+    bytes: u64,
+    status: Writer<'a>,
+}
+
+impl<'a> Found<'a> {
+    /// The request of a chain of descriptors.
+    ///
+    /// # Errors
+    /// The chain is no request: without an end, too short, or outside of the memory.
+    pub(super) fn in_chain(
+        memory: &'a GuestMemoryMmap,
+        chain: DescriptorChain<&'a GuestMemoryMmap>,
+    ) -> io::Result<Self> {
+        let broken = |error: virtio_queue::Error| io::Error::other(error.to_string());
+        if chain.clone().last().is_none_or(|last| last.has_next()) {
+            return Err(io::Error::other("a chain of descriptors has no end"));
+        }
+        let mut from_guest = chain.clone().reader(memory).map_err(broken)?;
+        let mut to_guest: Writer<'_> = chain.writer(memory).map_err(broken)?;
+        let mut head = [0; size_of::<Head>()];
+        from_guest.read_exact(&mut head)?;
+        let head: Head = zerocopy::transmute!(head);
+        let room = to_guest.available_bytes();
+        let data = room.checked_sub(1).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let status = to_guest.split_at(data).map_err(broken)?;
+        let bytes = from_guest.available_bytes().max(data) as u64;
+        let request = Request { head, from_guest, to_guest, at: SimTime::ZERO };
+        Ok(Self { kind: kind_of(head.kind.get()), request, bytes, status })
+    }
+
+    /// Tells whether it only asks for zones.
+    pub(super) fn is_zone_report(&self) -> bool {
+        self.request.head.kind.get() == virtio_blk::VIRTIO_BLK_T_ZONE_REPORT
+    }
+
+    /// Performs it at `at`; returns when it is done.
+    pub(super) fn perform<D: BlockDevice>(
+        &mut self,
+        export: &mut Export<D>,
+        name: &str,
+        at: SimTime,
+    ) -> Result<SimTime, Failure> {
+        self.request.at = at;
+        self.request.perform(export, name)
+    }
+
+    /// Writes the status; returns the bytes that were written into the guest's memory.
+    pub(super) fn end<T>(mut self, outcome: &Result<T, Failure>) -> io::Result<u32> {
+        let done = virtio_blk::VIRTIO_BLK_S_OK as u8;
+        let code = outcome.as_ref().map_or_else(|failure| failure.status(), |_| done);
+        self.status.write_all(&[code])?;
+        Ok(self.request.to_guest.bytes_written() as u32 + 1)
+    }
+}
+
 /// Carries out the request of a chain of descriptors, issued at `at`, and writes its status.
 ///
 /// # Errors
-/// The chain is no request: too short, or outside of the memory.
+/// Those of [`Found::in_chain`].
 pub(super) fn carry_out<D: BlockDevice>(
     export: &mut Export<D>,
     name: &str,
@@ -132,24 +191,11 @@ pub(super) fn carry_out<D: BlockDevice>(
     chain: DescriptorChain<&GuestMemoryMmap>,
     at: SimTime,
 ) -> io::Result<Served> {
-    let broken = |error: virtio_queue::Error| io::Error::other(error.to_string());
-    let mut from_guest = chain.clone().reader(memory).map_err(broken)?;
-    let mut to_guest: Writer<'_> = chain.writer(memory).map_err(broken)?;
-    let mut head = [0; size_of::<Head>()];
-    from_guest.read_exact(&mut head)?;
-    let head: Head = zerocopy::transmute!(head);
-    let room = to_guest.available_bytes();
-    let data = room.checked_sub(1).ok_or(io::ErrorKind::UnexpectedEof)?;
-    let mut status = to_guest.split_at(data).map_err(broken)?;
-    let kind = kind_of(head.kind.get());
-    let bytes = from_guest.available_bytes().max(data) as u64;
-    let mut request = Request { head, from_guest, to_guest, at };
-    let outcome = request.perform(export, name);
-    let code = outcome.map_or_else(Failure::status, |_| virtio_blk::VIRTIO_BLK_S_OK as u8);
-    status.write_all(&[code])?;
-    let written = request.to_guest.bytes_written() as u32 + 1;
-    let done = outcome.unwrap_or(at);
-    Ok(Served { kind, sector: head.sector.get(), bytes, done, written })
+    let mut found = Found::in_chain(memory, chain)?;
+    let (kind, sector, bytes) = (found.kind, found.request.head.sector.get(), found.bytes);
+    let outcome = found.perform(export, name, at);
+    let written = found.end(&outcome)?;
+    Ok(Served { kind, sector, bytes, done: outcome.unwrap_or(at), written })
 }
 
 fn kind_of(number: u32) -> Kind {
@@ -242,6 +288,9 @@ impl Request<'_> {
     fn write_zeroes<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
         let mut done = self.at;
         for range in self.ranges()? {
+            if range.sectors.get() > MAX_ZEROES {
+                return Err(Failure::Io);
+            }
             let may_discard =
                 range.flags.get() & virtio_blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP != 0;
             let bytes = bytes_of(range).ok_or(Failure::Io)?;

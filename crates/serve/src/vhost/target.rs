@@ -1,134 +1,31 @@
-//! The device itself: its queues, and what is under way.
+//! A drive of its own as a virtio block device, in virtual time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
-use virtio_queue::{Queue, QueueT};
-use vm_memory::{Bytes, GuestAddress};
-use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::VhostError;
-use super::config::{DiskConfig, features};
-use super::memory::Memory;
-use super::message::{self, ACKNOWLEDGEMENT, Message, request};
+use super::config::Disk;
+use super::device::{Device, Handled, Notify};
+use super::message::{self, Message};
 use super::request::{Served, carry_out};
 use crate::export::Export;
-
-/// Requests of a queue at most.
-const QUEUE_SIZE: u16 = 1024;
-/// Queues of a device at most.
-const MAX_QUEUES: u16 = 16;
-/// The driver wants no notification of used buffers (VIRTIO 1.3, section 2.7.6).
-const NO_INTERRUPT: u16 = 1;
-
-/// The device has features of the vhost-user protocol.
-const PROTOCOL_FEATURES: u64 = 1 << 30;
-
-/// Features of the protocol.
-mod protocol {
-    pub(super) const MULTIPLE_QUEUES: u64 = 1 << 0;
-    pub(super) const REPLY_ACK: u64 = 1 << 3;
-    pub(super) const BACKEND_REQUEST: u64 = 1 << 5;
-    pub(super) const CONFIG: u64 = 1 << 9;
-    pub(super) const IN_BAND: u64 = 1 << 14;
-}
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
-#[repr(C)]
-struct RingState {
-    queue: u32,
-    number: u32,
-}
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
-#[repr(C)]
-struct RingAddresses {
-    queue: u32,
-    flags: u32,
-    descriptors: u64,
-    used: u64,
-    available: u64,
-    log: u64,
-}
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
-#[repr(C)]
-struct ConfigRange {
-    offset: u32,
-    size: u32,
-    flags: u32,
-}
-
-/// A way by which the two sides tell each other of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notify {
-    /// By event descriptors: in real time.
-    Events,
-    /// By messages that the sender awaits: in virtual time.
-    InBand,
-}
-
-/// A consequence of a message.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Handled {
-    /// The payload to reply with, and the number to reply to; [`BlockTarget::reply`] sends it.
-    pub reply: Option<(u32, Vec<u8>)>,
-    /// A queue in which there are requests.
-    pub kicked: Option<usize>,
-}
-
-/// A queue of requests.
-#[derive(Debug)]
-struct Ring {
-    queue: Queue,
-    kick: Option<OwnedFd>,
-    call: Option<OwnedFd>,
-    enabled: bool,
-}
-
-/// A request under way; the earliest is first, of those at one time the one that came first.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: SimTime,
-    number: u64,
-    ring: usize,
-    head: u16,
-    written: u32,
-}
 
 /// A drive as a virtio block device.
 #[derive(Debug)]
 pub struct BlockTarget<D> {
     export: Export<D>,
     name: String,
-    notify: Notify,
-    queues: u16,
-    memory: Option<Memory>,
-    rings: Vec<Ring>,
-    requests_of_ours: Option<UnixStream>,
-    due: BinaryHeap<Reverse<Due>>,
-    taken: u64,
+    device: Device<SimTime>,
 }
 
 impl<D: BlockDevice> BlockTarget<D> {
     /// A device with so many queues (1 to 16), whose guest sees `name` as its serial number.
     pub fn new(export: Export<D>, name: &str, queues: u16, notify: Notify) -> Self {
-        let queues = queues.clamp(1, MAX_QUEUES);
-        Self {
-            export,
-            name: name.into(),
-            notify,
-            queues,
-            memory: None,
-            rings: Vec::new(),
-            requests_of_ours: None,
-            due: BinaryHeap::new(),
-            taken: 0,
-        }
+        let device = Device::new(Disk::of(&export, queues, false), notify);
+        Self { export, name: name.into(), device }
     }
 
     /// The drive.
@@ -151,46 +48,7 @@ impl<D: BlockDevice> BlockTarget<D> {
     /// # Errors
     /// A message that makes no sense: the connection is to be closed.
     pub fn handle(&mut self, message: Message) -> Result<Handled, VhostError> {
-        let number = message.request;
-        let needs_reply = message.needs_reply;
-        let mut kicked = None;
-        let payload = match number {
-            request::GET_FEATURES => Some(self.features().as_bytes().to_vec()),
-            request::GET_PROTOCOL_FEATURES => Some(self.protocol().as_bytes().to_vec()),
-            request::GET_QUEUE_NUM => Some(u64::from(self.queues).as_bytes().to_vec()),
-            request::GET_CONFIG => Some(self.config(&message)?),
-            request::GET_VRING_BASE => Some(self.stop_ring(&message)?),
-            request::SET_MEM_TABLE => {
-                self.memory = Some(Memory::map(&message.payload, message.files)?);
-                None
-            }
-            request::SET_BACKEND_REQ_FD => {
-                self.requests_of_ours = message.into_file().map(UnixStream::from);
-                None
-            }
-            request::VRING_KICK => {
-                kicked = Some(self.ring_number(message.read::<RingState>()?.queue)?);
-                None
-            }
-            request::SET_VRING_NUM
-            | request::SET_VRING_ADDR
-            | request::SET_VRING_BASE
-            | request::SET_VRING_KICK
-            | request::SET_VRING_CALL
-            | request::SET_VRING_ENABLE => {
-                self.set_ring(message)?;
-                None
-            }
-            request::SET_OWNER
-            | request::SET_FEATURES
-            | request::SET_PROTOCOL_FEATURES
-            | request::SET_VRING_ERR
-            | request::SET_CONFIG => None,
-            _ => return Err(VhostError::Message("its number is unknown")),
-        };
-        let done = || needs_reply.then(|| 0_u64.as_bytes().to_vec());
-        let reply = payload.or_else(done).map(|payload| (number, payload));
-        Ok(Handled { reply, kicked })
+        self.device.handle(message)
     }
 
     /// Sends the reply to a message, if it has one.
@@ -198,109 +56,12 @@ impl<D: BlockDevice> BlockTarget<D> {
     /// # Errors
     /// The connection broke.
     pub fn reply(socket: &UnixStream, handled: Handled) -> Result<(), VhostError> {
-        if let Some((number, payload)) = handled.reply {
-            message::reply(socket, number, &payload)?;
-        }
-        Ok(())
-    }
-
-    fn features(&self) -> u64 {
-        features(&self.export.device().info(), self.queues) | PROTOCOL_FEATURES
-    }
-
-    fn protocol(&self) -> u64 {
-        use protocol::{BACKEND_REQUEST, CONFIG, IN_BAND, MULTIPLE_QUEUES, REPLY_ACK};
-        let always = MULTIPLE_QUEUES | REPLY_ACK | CONFIG;
-        match self.notify {
-            Notify::Events => always,
-            Notify::InBand => always | BACKEND_REQUEST | IN_BAND,
-        }
-    }
-
-    fn config(&self, message: &Message) -> Result<Vec<u8>, VhostError> {
-        let range: ConfigRange = message.read()?;
-        let most = message.payload.len() - size_of::<ConfigRange>();
-        let config = DiskConfig::of(&self.export.device().info(), self.queues);
-        let bytes = config.bytes(range.offset as usize, (range.size as usize).min(most));
-        Ok([range.as_bytes(), &bytes].concat())
-    }
-
-    fn ring_number(&self, number: u32) -> Result<usize, VhostError> {
-        let number = number as usize;
-        if number < self.rings.len() {
-            Ok(number)
-        } else {
-            Err(VhostError::Message("it names a queue that is not there"))
-        }
-    }
-
-    /// A queue of that number; the first message about it makes it.
-    fn ring(&mut self, number: u32) -> Result<&mut Ring, VhostError> {
-        let number = number as usize;
-        if number >= usize::from(self.queues) {
-            return Err(VhostError::Message("it names a queue that is not there"));
-        }
-        while self.rings.len() <= number {
-            let queue = Queue::new(QUEUE_SIZE)
-                .map_err(|error| VhostError::Queue { queue: number, reason: error.to_string() })?;
-            self.rings.push(Ring { queue, kick: None, call: None, enabled: false });
-        }
-        Ok(&mut self.rings[number])
-    }
-
-    fn set_ring(&mut self, message: Message) -> Result<(), VhostError> {
-        let state: RingState = message.read()?;
-        match message.request {
-            request::SET_VRING_NUM => {
-                self.ring(state.queue)?.queue.set_size(state.number as u16);
-            }
-            request::SET_VRING_BASE => {
-                let ring = self.ring(state.queue)?;
-                ring.queue.set_next_avail(state.number as u16);
-                ring.queue.set_next_used(state.number as u16);
-            }
-            request::SET_VRING_ENABLE => self.ring(state.queue)?.enabled = state.number != 0,
-            request::SET_VRING_ADDR => self.set_addresses(message.read()?)?,
-            request::SET_VRING_CALL => {
-                let ring = self.ring(state.queue & 0xff)?;
-                ring.call = message.into_file();
-            }
-            _ => {
-                let ring = self.ring(state.queue & 0xff)?;
-                ring.kick = message.into_file();
-                ring.enabled = true;
-            }
-        }
-        Ok(())
-    }
-
-    fn set_addresses(&mut self, addresses: RingAddresses) -> Result<(), VhostError> {
-        let memory = self.memory.as_ref().ok_or(NO_MEMORY)?;
-        let descriptors = memory.guest_address(addresses.descriptors)?;
-        let available = memory.guest_address(addresses.available)?;
-        let used = memory.guest_address(addresses.used)?;
-        let queue = &mut self.ring(addresses.queue)?.queue;
-        let unaligned = |_| VhostError::Message("a queue is not aligned");
-        queue.try_set_desc_table_address(descriptors).map_err(unaligned)?;
-        queue.try_set_avail_ring_address(available).map_err(unaligned)?;
-        queue.try_set_used_ring_address(used).map_err(unaligned)?;
-        queue.set_ready(true);
-        Ok(())
-    }
-
-    /// The queue's position; it takes nothing from now on.
-    fn stop_ring(&mut self, message: &Message) -> Result<Vec<u8>, VhostError> {
-        let RingState { queue, .. } = message.read()?;
-        let ring = self.ring(queue)?;
-        (ring.enabled, ring.kick) = (false, None);
-        let number = ring.queue.next_avail().into();
-        Ok(RingState { queue, number }.as_bytes().to_vec())
+        message::reply_to(socket, handled)
     }
 
     /// The event descriptor of each queue that has one: readable when there are requests.
     pub fn kicks(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
-        let rings = self.rings.iter().enumerate();
-        rings.filter_map(|(number, ring)| Some((number, ring.kick.as_ref()?.as_fd())))
+        self.device.kicks()
     }
 
     /// Takes every new request of a queue at time `now`, until `limit` have been taken in all, and
@@ -316,35 +77,22 @@ impl<D: BlockDevice> BlockTarget<D> {
         limit: u64,
         mut seen: impl FnMut(&Served, &D),
     ) -> Result<(), VhostError> {
-        let memory = &self.memory.as_ref().ok_or(NO_MEMORY)?.guest;
-        let damaged = |reason: String| VhostError::Queue { queue: ring, reason };
-        let Ring { queue, enabled, .. } = &mut self.rings[ring];
-        if !*enabled || !queue.is_valid(memory) {
-            return Ok(());
-        }
-        while self.taken < limit
-            && let Some(chain) = queue.pop_descriptor_chain(memory)
-        {
-            let head = chain.head_index();
-            let served = carry_out(&mut self.export, &self.name, memory, chain, now)
-                .map_err(|error| damaged(error.to_string()))?;
-            seen(&served, self.export.device());
-            self.taken += 1;
-            let number = self.taken;
-            let (at, written) = (served.done.max(now), served.written);
-            self.due.push(Reverse(Due { at, number, ring, head, written }));
-        }
-        Ok(())
+        let (export, name) = (&mut self.export, &self.name);
+        self.device.take(ring, limit, |memory, chain| {
+            let served = carry_out(export, name, memory, chain, now)?;
+            seen(&served, export.device());
+            Ok((served.done.max(now), served.written))
+        })
     }
 
     /// Requests taken so far.
     pub fn taken(&self) -> u64 {
-        self.taken
+        self.device.taken()
     }
 
     /// The time at which the next request is done; `None` when none is under way.
     pub fn next_done(&self) -> Option<SimTime> {
-        self.due.peek().map(|Reverse(due)| due.at)
+        self.device.next_done()
     }
 
     /// Hands back every request that is done by `now`. Returns the queues whose guest wants to be
@@ -353,25 +101,7 @@ impl<D: BlockDevice> BlockTarget<D> {
     /// # Errors
     /// A queue that is damaged.
     pub fn complete(&mut self, now: SimTime) -> Result<Vec<usize>, VhostError> {
-        let memory = &self.memory.as_ref().ok_or(NO_MEMORY)?.guest;
-        let mut told = Vec::new();
-        while self.due.peek().is_some_and(|Reverse(due)| due.at <= now) {
-            let Some(Reverse(due)) = self.due.pop() else { break };
-            let queue = &mut self.rings[due.ring].queue;
-            let damaged = |error: virtio_queue::Error| VhostError::Queue {
-                queue: due.ring,
-                reason: error.to_string(),
-            };
-            queue.add_used(memory, due.head, due.written).map_err(damaged)?;
-            if !told.contains(&due.ring) {
-                told.push(due.ring);
-            }
-        }
-        told.retain(|ring| {
-            let flags = GuestAddress(self.rings[*ring].queue.avail_ring());
-            memory.read_obj::<u16>(flags).is_ok_and(|flags| flags & NO_INTERRUPT == 0)
-        });
-        Ok(told)
+        self.device.complete(now)
     }
 
     /// Tells the guest that requests of a queue are done. In band, `wait` is called until the
@@ -382,22 +112,8 @@ impl<D: BlockDevice> BlockTarget<D> {
     pub fn call(
         &self,
         ring: usize,
-        mut wait: impl FnMut(BorrowedFd<'_>) -> Result<(), VhostError>,
+        wait: impl FnMut(BorrowedFd<'_>) -> Result<(), VhostError>,
     ) -> Result<(), VhostError> {
-        match (self.notify, &self.requests_of_ours, &self.rings[ring].call) {
-            (Notify::InBand, Some(socket), _) => {
-                message::call_in_band(socket.as_fd(), ring as u32)?;
-                wait(socket.as_fd())?;
-                let mut acknowledgement = [0; ACKNOWLEDGEMENT];
-                std::io::Read::read_exact(&mut &*socket, &mut acknowledgement)?;
-            }
-            (_, _, Some(call)) => {
-                rustix::io::write(call, 1_u64.as_bytes()).map_err(std::io::Error::from)?;
-            }
-            _ => {}
-        }
-        Ok(())
+        self.device.call(ring, wait)
     }
 }
-
-const NO_MEMORY: VhostError = VhostError::Message("it came before the guest's memory was known");

@@ -110,7 +110,7 @@ impl Request<'_> {
         let mut data = buffer(self.from_guest.available_bytes())?;
         self.from_guest.read_exact(&mut data)?;
         let (blocks, rest) = data.as_chunks::<{ BLOCK_SIZE as usize }>();
-        if !rest.is_empty() {
+        if blocks.is_empty() || !rest.is_empty() {
             return Err(Failure::Io);
         }
         let content = |bytes: &BlockBytes| Content::Bytes(Arc::new(*bytes));
