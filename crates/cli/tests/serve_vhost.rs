@@ -1,7 +1,8 @@
 //! The Linux kernel on a drive that is served as a vhost-user-blk device, in user-mode Linux and in
 //! real time.
 //!
-//! It takes the kernel of `dovetail linux build`; Debian's lacks modules for the driver's zones.
+//! It takes the kernel of `dovetail linux build`: Debian's has the disk's driver as a module, and no
+//! zones.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -152,7 +153,7 @@ for fs in f2fs ext4; do
     compare $fs /dev/vda
     case $fs in f2fs) fsck.f2fs --dry-run /dev/vda;; ext4) e2fsck -fn /dev/vda;; esac
 done
-blkdiscard /dev/vda
+blkdiscard -f /dev/vda
 cmp -n 1048576 /dev/vda /dev/zero
 "#;
     let Some(status) = run("femu-32g", &["--scale", "1/64", "--queues", "4"], script) else {

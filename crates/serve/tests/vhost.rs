@@ -73,7 +73,7 @@ fn a_front_end_is_told_what_the_drive_is() {
         assert!(features & 1 << bit != 0, "{bit}: {features:x}");
     }
     assert_eq!(features & (1 << 5 | 1 << 17), 0, "neither read-only nor zoned");
-    assert_eq!(bits(front_end.ask(15, &[])), 1 | 1 << 3 | 1 << 9);
+    assert_eq!(bits(front_end.ask(15, &[])), 1 | 1 << 3 | 1 << 5 | 1 << 9);
     assert_eq!(bits(front_end.ask(17, &[])), 2, "queues");
     let config = front_end.ask(24, &[words(&[0, 60, 0]), vec![0; 60]].concat());
     assert_eq!(config.len(), 72);

@@ -184,10 +184,11 @@ impl<T: Ord + Copy> Device<T> {
 
     fn protocol(&self) -> u64 {
         use protocol::{BACKEND_REQUEST, CONFIG, IN_BAND, MULTIPLE_QUEUES, REPLY_ACK};
-        let always = MULTIPLE_QUEUES | REPLY_ACK | CONFIG;
+        // without requests of the back end user-mode Linux has no interrupt for its calls
+        let always = MULTIPLE_QUEUES | REPLY_ACK | CONFIG | BACKEND_REQUEST;
         match self.notify {
             Notify::Events => always,
-            Notify::InBand => always | BACKEND_REQUEST | IN_BAND,
+            Notify::InBand => always | IN_BAND,
         }
     }
 
