@@ -17,6 +17,9 @@ mod devirtualize;
 mod ext;
 mod extract;
 #[allow(dead_code, reason = "a part of it is used")]
+#[path = "../../serve/tests/front_end/mod.rs"]
+mod front_end;
+#[allow(dead_code, reason = "a part of it is used")]
 #[path = "../../f2fs/tests/kernel/guest.rs"]
 mod guest;
 mod image;

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use dovetail_linux::default_kernel;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use crate::front_end::{FLUSH, FrontEnd, WRITE};
+
 /// Time limit of a guest; it takes some ten seconds on an idle machine (assumed for a loaded one).
 const TIMEOUT: Duration = Duration::from_secs(240);
 
@@ -174,4 +176,30 @@ fsck.f2fs --dry-run /dev/vda
 "#;
     let Some(status) = run("femu-32g-zoned", &["--scale", "1/8"], script) else { return };
     check(&status, &["read", "write", "flush", "zone"]);
+}
+
+#[test]
+fn what_was_flushed_survives_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let (drive, socket) = (folder.path().join("drive"), folder.path().join("socket"));
+    let drive = drive.to_str().unwrap();
+    let mut make = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    make.args(["drive", "make", drive, "--profile", "evo970-500g", "--scale", "1/256"]);
+    assert!(make.output().unwrap().status.success());
+    for round in 1..=3 {
+        let mut serving = Running::serve(drive, &socket, &["--speed", "0"]);
+        let mut front_end = FrontEnd::connect(&socket);
+        front_end.begin(1);
+        for block in 0..64 {
+            let expected = vec![if round == 1 { 0 } else { round - 1 }; 4096];
+            assert_eq!(front_end.read(0, block * 16, 4096), expected, "block {block}");
+            assert_eq!(front_end.request(0, WRITE, block * 16, &[round; 4096]), 0);
+        }
+        assert_eq!(front_end.request(0, FLUSH, 0, &[]), 0);
+        // what comes after the flush may be lost, as long as the drive is whole
+        assert_eq!(front_end.request(0, WRITE, 1 << 17, &[9; 65_536]), 0);
+        serving.0.kill().unwrap();
+        serving.0.wait().unwrap();
+        assert!(front_end.is_closed());
+    }
 }
