@@ -5,6 +5,7 @@
 //! zones.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(clippy::print_stdout, reason = "what is skipped is said")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
