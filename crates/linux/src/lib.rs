@@ -13,6 +13,9 @@ mod init;
 mod kernel;
 mod world;
 
+/// fio's option for the guest's clock: by default it reads the processor's, which is the host's.
+pub const FIO_CLOCK: &str = "clocksource=clock_gettime";
+
 pub use error::LinuxError;
 pub use guest::Guest;
 pub use kernel::{BuildError, Building, SOURCE, build, default_kernel};

@@ -128,7 +128,7 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
             }
             match (done, wish) {
                 (Some(done), wish) if wish.is_none_or(|wish| done <= wish) => {
-                    self.complete(done)?
+                    self.complete(done)?;
                 }
                 (_, Some(wish)) => {
                     if !self.calendar.run(wish, self.horizon())? {

@@ -1,5 +1,7 @@
 //! The work of a guest as a shell script: a volume, a job or a command on it, a check.
 
+use dovetail_linux::FIO_CLOCK;
+
 use crate::bench::Stack;
 
 /// The file systems that a guest can make, with the programs that make and check them.
@@ -125,7 +127,7 @@ pub(super) fn play(final_sync: bool) -> String {
 /// The job for fio in a guest. Its clock must be the guest's, not the processor's.
 pub(super) fn job_text(text: &str, seed: u64) -> String {
     format!(
-        "[global]\nclocksource=clock_gettime\ndirectory=/mnt/volume\nallrandrepeat=1\nrandseed={seed}\n\
+        "[global]\n{FIO_CLOCK}\ndirectory=/mnt/volume\nallrandrepeat=1\nrandseed={seed}\n\
          lat_percentiles=1\nthread=1\n{text}"
     )
 }
