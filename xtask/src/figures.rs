@@ -136,7 +136,8 @@ fn counted(results: &Map<String, Value>) -> impl Iterator<Item = &Value> {
 fn page(names: &[String], reduced: &Map<String, Value>, full: &Map<String, Value>) -> String {
     let mut page = "# The papers' figures, run again\n\n\
         Made by `cargo xtask figures` (default scales) and `cargo xtask figures --full` (the papers' own sizes). \
-        \"Shown\" is a result of ours that no paper makes a statement about. Statements of ours and the inputs of mapcache-table-1 are not counted.\n\n"
+        \"Shown\" is a result of ours that no paper makes a statement about. Statements of ours and the inputs of mapcache-table-1 are not counted. Causes of what differs, with the \
+        experiments that show them: [figures-causes.md](figures-causes.md).\n\n"
         .to_string();
     for (size, results) in SIZES.into_iter().zip([reduced, full]) {
         let count = |verdict: &str| {

@@ -11,7 +11,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use dovetail_lab::bench::BenchError;
 use dovetail_papers::{
-    FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting, Verdict,
+    Change, Changes, FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting, Verdict,
 };
 use dovetail_time::Ratio;
 use serde_json::{Map, Value};
@@ -47,6 +47,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RATIO", value_delimiter = ',', value_parser = drive::scale)]
     #[arg(conflicts_with_all = ["full", "scale", "sensitivity", "strict"])]
     scales: Vec<Ratio>,
+    /// An experiment: a key of the figure's stacks with another value, as in a stack's file;
+    /// drive.TABLE.KEY for a figure of the drive, mount for more mount options, STACK:KEY for one
+    /// stack alone. The statements stay the paper's.
+    #[arg(long, value_name = "[STACK:]KEY=VALUE", conflicts_with = "list")]
+    with: Vec<Change>,
     /// Seed of all that is random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -209,8 +214,14 @@ fn with_setting<T>(
     let threads = threads(arguments.jobs);
     let start = Instant::now();
     let clock = || start.elapsed();
-    let setting = Setting { scale, seed: arguments.seed, threads, stop, clock: Some(&clock) };
-    run(&setting).map_err(|error| error.to_string())
+    let changes = Changes::new(arguments.with.clone());
+    let seed = arguments.seed;
+    let setting = Setting { scale, seed, threads, stop, clock: Some(&clock), changes: &changes };
+    let done = run(&setting).map_err(|error| error.to_string())?;
+    if changes.were_missed() {
+        return Err("--with changed none of its stacks: it has none, or none of that name".into());
+    }
+    Ok(done)
 }
 
 fn list(figures: &[&Figure]) -> Result<(), Failure> {

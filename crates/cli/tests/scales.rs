@@ -56,3 +56,29 @@ fn a_figure_at_several_scales_says_from_which_one_on_it_stays() {
         assert!(String::from_utf8_lossy(&output.stderr).contains(says), "{wrong}: {output:?}");
     }
 }
+
+#[test]
+fn a_figure_with_one_thing_changed_keeps_the_papers_statements() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |more: &str| {
+        let arguments = format!("reproduce rmipu-figure-1 --scale 1/128 --json out.json {more}");
+        stdout(&dovetail(folder.path(), &arguments));
+        let json = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        json["rmipu-figure-1"]["comparisons"][0].clone()
+    };
+    let (plain, slower) = (run(""), run("--with drive.host.command_serial_us=20"));
+    assert_eq!(plain["paper"], slower["paper"]);
+    assert_ne!(plain["ours"], slower["ours"]);
+    let fails = [
+        ("iplfs-map-size --with memory=1GiB", Some(1), "--with changed none of its stacks"),
+        ("iplfs-map-size --with memory", Some(2), "KEY=VALUE"),
+        ("rmipu-figure-1 --scale 1/128 --with memroy=1GiB", Some(1), "memroy"),
+        ("rmipu-figure-1 --scale 1/128 --with drive.host.nothing=1", Some(1), "nothing"),
+    ];
+    for (arguments, status, says) in fails {
+        let output = dovetail(folder.path(), &format!("reproduce {arguments}"));
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == status && error.contains(says), "{arguments}: {error}");
+    }
+}

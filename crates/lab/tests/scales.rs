@@ -91,7 +91,7 @@ fn logs_with_nodes_move_by_what_the_nodes_make() {
 }
 
 #[test]
-fn f2fs_is_the_same_while_discards_have_not_begun() {
+fn f2fs_is_the_same_above_its_smallest_volumes() {
     stay(["1/64", "1/48", "1/32"], &[("f2fs", 0.08, 0.08)]);
 }
 

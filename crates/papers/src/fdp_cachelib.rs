@@ -4,7 +4,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern, PlacementEvent, PlacementReport,
     StreamId, placement,
 };
-use dovetail_ftl::{Drive, Overrides, Profile};
+use dovetail_ftl::{Drive, Overrides};
 use dovetail_lab::bench::BenchError;
 use dovetail_time::{Rng, SimTime};
 
@@ -86,7 +86,7 @@ impl Rig {
             over_provisioning: cache.spare,
             ..Overrides::default()
         };
-        let profile = Profile::load(DRIVE).map_err(|error| failed(&error))?;
+        let profile = setting.changes.profile(DRIVE)?;
         let config = profile.resolve(&overrides).map_err(|error| failed(&error))?;
         let blocks = (config.user_blocks as f64 * cache.used) as u64;
         let small_blocks = ((blocks as f64 * cache.small) as u64).max(1);
@@ -160,6 +160,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     ];
     comparisons.extend(shares_of_space(setting)?);
     comparisons.extend(assumed(setting)?);
+    for share in [0.75, 0.9] {
+        let mixed = waf(Cache { share, ..half }.mixed())?;
+        let percent = share * 100.0;
+        let what = format!("half used, {percent:.0} % of the bytes small: no placement");
+        comparisons.push(Comparison::shown(what, rounded(mixed)));
+    }
     let results = setting.no_runs(FIGURE.name);
     Ok(Reproduction { comparisons, results })
 }
@@ -237,7 +243,14 @@ mod tests {
         let stop = AtomicBool::new(false);
         // as large as word lines allow; the drive keeps its number of reclaim units
         let scale = "1/256".parse().unwrap();
-        let setting = Setting { scale, seed: 1, threads: 1, stop: &stop, clock: None };
+        let setting = Setting {
+            scale,
+            seed: 1,
+            threads: 1,
+            stop: &stop,
+            clock: None,
+            changes: &crate::Changes::default(),
+        };
         let few = Cache { used: 0.6, ..Cache::PAPER };
         let (mixed, placed) =
             (outcome(&setting, few.mixed()).unwrap(), outcome(&setting, few).unwrap());

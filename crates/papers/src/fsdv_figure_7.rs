@@ -27,6 +27,9 @@ pub(crate) const FIGURE: Figure = Figure {
 const SLACK: SimSpan = SimSpan::from_us(20_000);
 /// After each call (assumed), but at full speed.
 const PAUSE: SimSpan = SimSpan::from_us(10_000);
+/// Other pauses, under which the cost of the tool is shown.
+const SHORTER: [SimSpan; 3] =
+    [SimSpan::from_us(5_000), SimSpan::from_us(2_500), SimSpan::from_us(1_250)];
 /// Runs of the tool.
 const RUNS: u32 = 5;
 /// Thresh_HotFile: none, 1/40, 1/20 and 1/10 of the time between two runs.
@@ -183,10 +186,15 @@ fn watch(
         devirtualize: tool.map(|tool| tool.schedule(minute)),
         ..Stack::load("fsdv-ext3")?
     };
+    let stack = setting.changed(&stack)?;
     let unit = tool.map_or("without the tool", |tool| tool.unit);
     let hot = tool.filter(|tool| tool.hot_parts > 0);
     let hot = hot.map_or(String::new(), |tool| format!(", hot 1/{}", tool.hot_parts));
-    let speed = if pause == SimSpan::ZERO { ", at full speed" } else { "" };
+    let speed = match pause {
+        PAUSE => String::new(),
+        SimSpan::ZERO => ", at full speed".into(),
+        pause => format!(", pauses of {pause}"),
+    };
     let job = Job {
         label: format!("{}, {unit}{hot}{speed}", load.name),
         stack: &stack,
@@ -223,6 +231,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     }
     let mut seen = vec![f3_with, f3_without, f2_without];
     seen.append(&mut f2_with);
+    for pause in SHORTER {
+        let (with, without) =
+            (watch(f2, setting, Some(Tool::with(0)), pause)?, watch(f2, setting, None, pause)?);
+        comparisons.push(with_shorter_pauses(pause, &with, &without));
+        seen.extend([with, without]);
+    }
     let at_full_speed = |tool| watch(f2, setting, tool, SimSpan::ZERO);
     let without = at_full_speed(None)?;
     for tool in [Tool::with(0), Tool::BATCHES] {
@@ -269,6 +283,21 @@ fn share_of_time(name: &str, with: &Seen, setting: &Setting<'_>) -> Comparison {
     let part = 100.0 * with.run_s / (60.0 * setting.scale.value());
     let ours = format!("{part:.2} % (a run takes {:.2} s)", with.run_s);
     Comparison::shown(format!("{name}: part of the time in which the tool runs"), ours)
+}
+
+/// The rate of the foreground, which the paper does not name, decides its loss.
+fn with_shorter_pauses(pause: SimSpan, with: &Seen, without: &Seen) -> Comparison {
+    let ours = format!(
+        "{:.2} % (a run takes {:.2} s, {} calls waited {} ms; at any moment of a run {} ms)",
+        lost(with, without),
+        with.run_s,
+        with.stalled_calls,
+        rounded(with.stalled_ms),
+        rounded(with.blocking_ms)
+    );
+    let what =
+        format!("F2 with pauses of {pause}: throughput of the foreground that the tool costs");
+    Comparison::shown(what, ours)
 }
 
 /// The drive is busy all the time then, with what the tool has to wait for.
@@ -334,6 +363,7 @@ mod tests {
             threads: 1,
             stop: &stop,
             clock: None,
+            changes: &crate::Changes::default(),
         };
         let (with, without) = (
             watch(&LOADS[1], &setting, Some(Tool::with(0)), PAUSE).unwrap(),

@@ -8,7 +8,7 @@
 use dovetail_devirt::{Hot, Report, Run, Selection, Unit, Way};
 use dovetail_ext::Ext;
 use dovetail_f2fs::F2fs;
-use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile};
+use dovetail_ftl::{Drive, DriveConfig, Overrides};
 use dovetail_lab::bench::BenchError;
 use dovetail_lab::bench::{CallError, Files};
 use dovetail_lab::results::Results;
@@ -153,7 +153,7 @@ pub(crate) fn drive_config(
     setting: &Setting<'_>,
     overrides: Overrides,
 ) -> Result<DriveConfig, BenchError> {
-    let profile = Profile::load("fsdv-5g").map_err(|error| BenchError::Drive(error.to_string()))?;
+    let profile = setting.changes.profile("fsdv-5g")?;
     let overrides = Overrides { scale: Some(setting.scale), seed: setting.seed, ..overrides };
     profile.resolve(&overrides).map_err(|error| BenchError::Drive(error.to_string()))
 }
@@ -380,7 +380,14 @@ mod tests {
     fn a_run_over_all_files_halves_the_map_and_leaves_maps_that_agree() {
         let stop = AtomicBool::new(false);
         let scale = "1/64".parse().unwrap();
-        let setting = Setting { scale, seed: 1, threads: 1, stop: &stop, clock: None };
+        let setting = Setting {
+            scale,
+            seed: 1,
+            threads: 1,
+            stop: &stop,
+            clock: None,
+            changes: &crate::Changes::default(),
+        };
         let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], &setting).unwrap();
         let before = rig.map_bytes();
         rig.devirtualize(SimSpan::ZERO, Unit::MetadataBlock).unwrap();

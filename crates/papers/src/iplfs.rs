@@ -65,9 +65,10 @@ pub(crate) fn watched(
     watch: impl FnMut(&Request) + 'static,
 ) -> Result<RunResult, BenchError> {
     let mut workload = source.start(setting.scale, setting.seed)?;
+    let stack = setting.changed(stack)?;
     let job = Job {
         label: stack.name.clone(),
-        stack,
+        stack: &stack,
         scale: setting.scale,
         seed: setting.seed,
         stop: &|| setting.stop.load(Ordering::Relaxed),

@@ -28,6 +28,7 @@ pub(crate) const FIGURE: Figure = Figure {
 const FILE_BYTES: f64 = 10.0 * 1_073_741_824.0;
 const PAGE_BYTES: f64 = 16384.0;
 const BLOCKS_PER_PAGE: u32 = 4;
+const BLOCK_BYTES: f64 = 4096.0;
 /// Few, so that a round is seldom interrupted.
 const GETS: usize = 1 << 14;
 const ROUNDS: usize = 150;
@@ -54,10 +55,16 @@ struct Cost {
 }
 
 impl Subject {
-    fn new(name: &str, first: u64, addresses: u64, live: u64) -> Result<Self, BenchError> {
+    fn new(
+        name: &str,
+        blocks_per_page: u32,
+        first: u64,
+        addresses: u64,
+        live: u64,
+    ) -> Result<Self, BenchError> {
         let scheme =
             scheme(name).ok_or_else(|| BenchError::Drive(format!("there is no map \"{name}\"")))?;
-        let shape = MapShape { pages: first + addresses, blocks_per_page: BLOCKS_PER_PAGE };
+        let shape = MapShape { pages: first + addresses, blocks_per_page };
         let wraps_after = if first == 0 { addresses } else { u64::MAX };
         let mut subject = Self { map: (scheme.build)(shape), first, wraps_after, head: 0, live };
         subject.set(live as usize);
@@ -128,8 +135,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let random: Vec<u64> = (0..GETS).map(|_| rng.below(live)).collect();
     let addresses = 2 * live + GETS as u64;
     let mut subjects = [
-        Subject::new("page", 0, addresses, live)?,
-        Subject::new("interval", LOG, AREA_BLOCKS, live)?,
+        Subject::new("page", BLOCKS_PER_PAGE, 0, addresses, live)?,
+        Subject::new("interval", BLOCKS_PER_PAGE, LOG, AREA_BLOCKS, live)?,
     ];
     let [dense, interval] = measure(setting, &mut subjects, &random);
     let mut comparisons = Vec::new();
@@ -139,7 +146,21 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         comparisons.push(accesses(what, paper, interval[i], dense[i]));
         comparisons.extend(time(what, paper, interval[i], dense[i]));
     }
+    comparisons.push(with_small_pages(setting, &mut rng)?);
     Ok(Reproduction { comparisons, results: setting.no_runs(FIGURE.name) })
+}
+
+/// Each segment has a place of the lookaside table to itself then.
+fn with_small_pages(setting: &Setting<'_>, rng: &mut Rng) -> Result<Comparison, BenchError> {
+    let live = ((FILE_BYTES / BLOCK_BYTES * setting.scale.value()) as u64).max(GETS as u64);
+    let subject = Subject::new("interval", 1, 2 * AREA_BLOCKS, AREA_BLOCKS, live)?;
+    let random: Vec<u64> = (0..GETS).map(|_| rng.below(live)).collect();
+    let gets = subject.get(&random) as f64 / GETS as f64;
+    let what = "get, random, with pages of 4 KiB: accesses";
+    Ok(Comparison::shown(
+        what,
+        format!("{} times ({} against 1.00 accesses)", rounded(gets), rounded(gets)),
+    ))
 }
 
 fn ratio(what: String, paper: f64, ratio: f64, figures: &str) -> Comparison {

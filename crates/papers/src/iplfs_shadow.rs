@@ -18,7 +18,7 @@ const BLOCK_KIB: u64 = 4;
 /// The smallest hole that counts for the size of regions.
 const LEAST_HOLE_KIB: u64 = 256;
 /// Bytes of the table entry of a page.
-const ENTRY: u64 = 4;
+pub(crate) const ENTRY: u64 = 4;
 /// Sizes that are noted over time.
 const NOTE_EVERY: u64 = 256;
 

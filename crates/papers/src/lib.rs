@@ -5,6 +5,7 @@
 //! with the rule that says what counts as agreement.
 
 mod answers;
+mod change;
 mod curve;
 mod fdp_cachelib;
 mod fsdv_f2fs;
@@ -54,6 +55,7 @@ use dovetail_lab::results::{Results, RunResult};
 use dovetail_time::Ratio;
 use serde::Serialize;
 
+pub use change::{Change, Changes};
 pub use scales::{AtScales, SCALES};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
@@ -122,6 +124,8 @@ pub struct Setting<'a> {
     pub stop: &'a AtomicBool,
     /// Clock for figures that are measured on the host's own CPU; without it they are left out.
     pub clock: Option<&'a dyn Fn() -> Duration>,
+    /// Experiments on the figure's stacks; none for the figure itself.
+    pub changes: &'a Changes,
 }
 
 /// One statement of the paper beside ours, or a figure of ours that is only shown.
@@ -227,12 +231,18 @@ impl Setting<'_> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
     }
 
+    /// A stack with the changes that the run is asked to make.
+    fn changed(&self, stack: &Stack) -> Result<Stack, BenchError> {
+        Ok(self.changes.applied(std::slice::from_ref(stack))?.remove(0))
+    }
+
     /// Runs a plan; failed runs hold why, those that did not begin are named apart.
     fn attempt(&self, plan: &Plan<'_>) -> Result<(Results, Vec<BenchError>), BenchError> {
+        let stacks = self.changes.applied(&plan.stacks)?;
         let experiment = Experiment {
             source: plan.source,
             fill: plan.fill,
-            stacks: &plan.stacks,
+            stacks: &stacks,
             scale: self.scale,
             seed: self.seed,
             repetitions: 1,
@@ -357,6 +367,7 @@ mod tests {
             threads: 1,
             stop: &stop,
             clock: None,
+            changes: &Changes::default(),
         };
         for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE] {
             let comparisons = figure.run(&setting).unwrap().comparisons;
@@ -381,6 +392,7 @@ mod tests {
             threads: 1,
             stop: &stop,
             clock: None,
+            changes: &Changes::default(),
         };
         // figure 4 has one scale, that of its recordings, and takes a minute
         let reproduction = rmipu_figure_3::FIGURE.run(&setting).unwrap();

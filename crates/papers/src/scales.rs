@@ -185,7 +185,14 @@ mod tests {
     #[test]
     fn a_figure_runs_at_several_scales() {
         let stop = AtomicBool::new(false);
-        let setting = Setting { scale: Ratio::ONE, seed: 1, threads: 2, stop: &stop, clock: None };
+        let setting = Setting {
+            scale: Ratio::ONE,
+            seed: 1,
+            threads: 2,
+            stop: &stop,
+            clock: None,
+            changes: &crate::Changes::default(),
+        };
         let mut scales = ["1/4", "1/16", "1/8"].map(|scale| scale.parse::<Ratio>().unwrap());
         let rows = iplfs_map_size::FIGURE.run_at(&setting, &mut scales).unwrap();
         assert_eq!(scales.map(Ratio::value), [1.0 / 16.0, 1.0 / 8.0, 1.0 / 4.0]);
@@ -203,7 +210,14 @@ mod tests {
     #[test]
     fn what_fails_is_told_with_its_scale() {
         let stop = AtomicBool::new(false);
-        let setting = Setting { scale: Ratio::ONE, seed: 1, threads: 2, stop: &stop, clock: None };
+        let setting = Setting {
+            scale: Ratio::ONE,
+            seed: 1,
+            threads: 2,
+            stop: &stop,
+            clock: None,
+            changes: &crate::Changes::default(),
+        };
         let mut scales = ["1/4096", "1/2048"].map(|scale| scale.parse().unwrap());
         let error = rmipu_figure_3::FIGURE.run_at(&setting, &mut scales).unwrap_err();
         assert!(error.to_string().starts_with("at 1/4096: "), "{error}");
