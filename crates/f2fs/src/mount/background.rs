@@ -173,8 +173,7 @@ impl<D: Scheduler> F2fs<D> {
             user_blocks: self.committed.checkpoint().user_block_count,
             is_small: self.is_small(),
             is_urgent: self.options.gc_urgent,
-            waiting: 0,
-            memory_bytes: self.options.page_cache_bytes,
+            waiting: self.space.has_discards(),
         })
     }
 

@@ -1,9 +1,12 @@
 //! The pace at which the background tells the device of blocks that no checkpoint refers to.
 //!
 //! F2FS goes by Linux 6.1: a thread of its own sends a few long extents at a time, and only while
-//! the volume is idle. (Linux also waits, 500 ms at a time, while commands are under way;
-//! `mid_discard_issue_time`. A mount here does not see commands, so a phase of reads alone counts
-//! as idle.)
+//! the volume is idle.
+//!
+//! Left out: Linux also waits, 500 ms at a time, while commands are under way
+//! (`mid_discard_issue_time`); a mount here does not see commands, so a phase of reads alone counts
+//! as idle. From 5.13 on it sends idle or not where extents that wait take more than a percent of
+//! the host's memory (`ram_thresh`), of which a stack here says only what the page cache has.
 
 /// Between rounds of discards while there are some, in ms (`min_discard_issue_time` of Linux 6.1,
 /// and section 4.3 of the IPLFS paper).
@@ -17,11 +20,6 @@ const GRANULARITY: u32 = 16;
 /// Blocks in use, in whole percent, above which extents of any length are sent
 /// (`discard_urgent_util`).
 const NEARLY_FULL_PERCENT: u64 = 80;
-/// Memory that an extent takes while it waits, in bytes (`struct discard_cmd` of Linux 6.1 on a
-/// machine of 64 bits, without debugging).
-const EXTENT_BYTES: u64 = 112;
-/// Memory for extents that wait, in percent of the host's (`ram_thresh`).
-const MEMORY_PERCENT: u64 = 1;
 
 /// The state that decides the pace of a volume with segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,10 +32,8 @@ pub(crate) struct DiscardFacts {
     pub(crate) is_small: bool,
     /// sysfs `gc_urgent`.
     pub(crate) is_urgent: bool,
-    /// Extents that wait.
-    pub(crate) waiting: u64,
-    /// The host's memory, in bytes.
-    pub(crate) memory_bytes: u64,
+    /// Something waits to be discarded.
+    pub(crate) waiting: bool,
 }
 
 /// The pace of discards in the background.
@@ -64,19 +60,16 @@ pub(crate) enum DiscardStep {
     Sleep(u64),
 }
 
-/// F2FS in Linux 6.1. It is forced, idle or not, when cleaning is urgent and when what waits takes
-/// too much memory.
+/// F2FS in Linux 6.1. It is forced, idle or not, when cleaning is urgent.
 pub(crate) const fn segmented_pace(facts: &DiscardFacts) -> Pace {
     let users = if facts.user_blocks == 0 { 1 } else { facts.user_blocks };
     let is_nearly_full = facts.valid_blocks.saturating_mul(100) / users > NEARLY_FULL_PERCENT;
-    let taken = facts.waiting.saturating_mul(EXTENT_BYTES);
-    let is_forced = facts.is_urgent || taken > facts.memory_bytes / 100 * MEMORY_PERCENT;
-    let any_length = facts.is_small || is_nearly_full || is_forced;
-    let hurries = is_nearly_full && !is_forced && facts.waiting > 0;
+    let any_length = facts.is_small || is_nearly_full || facts.is_urgent;
+    let hurries = is_nearly_full && !facts.is_urgent && facts.waiting;
     Pace {
         commands: REQUESTS,
         granularity: if any_length { 1 } else { GRANULARITY },
-        waits_for_idle: !is_forced,
+        waits_for_idle: !facts.is_urgent,
         busy_ms: DISCARD_BUSY_MS,
         idle_ms: if hurries { DISCARD_BUSY_MS } else { DISCARD_IDLE_MS },
     }
@@ -112,8 +105,7 @@ mod tests {
         user_blocks: 1000,
         is_small: false,
         is_urgent: false,
-        waiting: 100,
-        memory_bytes: 1 << 30,
+        waiting: true,
     };
 
     #[test]
@@ -146,19 +138,15 @@ mod tests {
         assert_eq!(at(809), segmented_pace(&LARGE));
         assert_eq!(at(810), Pace { granularity: 1, idle_ms: 50, ..segmented_pace(&LARGE) });
         assert_eq!(discard_step(&at(810), true, 1), DiscardStep::Sleep(1));
-        let nothing = DiscardFacts { valid_blocks: 810, waiting: 0, ..LARGE };
+        let nothing = DiscardFacts { valid_blocks: 810, waiting: false, ..LARGE };
         assert_eq!(segmented_pace(&nothing).idle_ms, 60_000);
     }
 
     #[test]
-    fn urgent_cleaning_and_short_memory_do_not_wait_for_idle() {
+    fn urgent_cleaning_does_not_wait_for_idle() {
         let forced = Pace { granularity: 1, waits_for_idle: false, ..segmented_pace(&LARGE) };
         assert_eq!(segmented_pace(&DiscardFacts { is_urgent: true, ..LARGE }), forced);
         assert_eq!(discard_step(&forced, true, 5_000), DiscardStep::Send);
-        // a percent of 1 GiB holds 95,869 extents of 112 bytes
-        let with = |waiting| segmented_pace(&DiscardFacts { waiting, ..LARGE });
-        assert!(with(95_869).waits_for_idle);
-        assert_eq!(with(95_870), forced);
     }
 
     #[test]
@@ -169,8 +157,7 @@ mod tests {
 
     #[test]
     fn figures_of_a_damaged_volume_do_not_overflow() {
-        let most =
-            DiscardFacts { valid_blocks: u64::MAX, user_blocks: 0, waiting: u64::MAX, ..LARGE };
-        assert!(!segmented_pace(&most).waits_for_idle);
+        let most = DiscardFacts { valid_blocks: u64::MAX, user_blocks: 0, ..LARGE };
+        assert_eq!(segmented_pace(&most).granularity, 1);
     }
 }

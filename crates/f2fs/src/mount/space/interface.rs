@@ -129,12 +129,10 @@ impl Space {
         }
     }
 
-    /// The pace of discards in the background, by `facts` and what waits.
+    /// The pace of discards in the background.
     pub(in super::super) fn discard_pace(&self, facts: &DiscardFacts) -> Pace {
         match self {
-            Self::Segmented(space) => {
-                segmented_pace(&DiscardFacts { waiting: space.waiting_discards(), ..*facts })
-            }
+            Self::Segmented(_) => segmented_pace(facts),
             Self::Iplfs(_) => IPLFS_PACE,
         }
     }

@@ -17,18 +17,11 @@ pub(super) struct DiscardQueue {
     long: BTreeMap<u32, u32>,
     /// The same by length and start.
     by_length: BTreeSet<(Reverse<u32>, u32)>,
-    /// Extents, long and short.
-    count: u64,
 }
 
 impl DiscardQueue {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
-    }
-
-    /// Extents that wait.
-    pub(super) fn extent_count(&self) -> u64 {
-        self.count
     }
 
     /// An extent of at least so many blocks waits.
@@ -55,28 +48,26 @@ impl DiscardQueue {
         let (mut from, mut to) = (start, start + len);
         if start > 0 && self.waiting.get(start - 1) {
             let (before, size) = self.extent_of(start - 1);
-            self.forget(before, size);
+            self.forget_long(before, size);
             from = before;
         }
         if self.waiting.get(to) {
             let (after, size) = self.extent_of(to);
-            self.forget(after, size);
+            self.forget_long(after, size);
             to = after + size;
         }
         self.waiting.set(start..start + len);
-        self.note(from, to - from);
+        self.note_long(from, to - from);
     }
 
-    fn note(&mut self, start: u32, len: u32) {
-        self.count += u64::from(len > 0);
+    fn note_long(&mut self, start: u32, len: u32) {
         if len >= LONG {
             self.long.insert(start, len);
             self.by_length.insert((Reverse(len), start));
         }
     }
 
-    fn forget(&mut self, start: u32, len: u32) {
-        self.count -= 1;
+    fn forget_long(&mut self, start: u32, len: u32) {
         if len >= LONG {
             self.long.remove(&start);
             self.by_length.remove(&(Reverse(len), start));
@@ -88,11 +79,11 @@ impl DiscardQueue {
         let end = start + len;
         while let Some(block) = self.waiting.first_in(start..end) {
             let (from, size) = self.extent_of(block);
-            self.forget(from, size);
+            self.forget_long(from, size);
             let (cut, rest) = (from.max(start), (from + size).min(end));
             self.waiting.clear(cut..rest);
-            self.note(from, cut - from);
-            self.note(rest, from + size - rest);
+            self.note_long(from, cut - from);
+            self.note_long(rest, from + size - rest);
         }
     }
 
@@ -169,7 +160,6 @@ mod tests {
                     }
                 }
                 let long: Vec<_> = expected.iter().copied().filter(|&(_, len)| len >= LONG).collect();
-                prop_assert_eq!(queue.extent_count(), expected.len() as u64);
                 let longest = expected.iter().map(|&(_, len)| len).max().unwrap_or(0);
                 for granularity in [1, 3, LONG, LONG + 7] {
                     prop_assert_eq!(queue.has(granularity), longest >= granularity);

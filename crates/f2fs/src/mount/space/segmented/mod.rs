@@ -181,11 +181,6 @@ impl SegmentSpace {
         self.discards.has(granularity) || self.has_dead_for_background()
     }
 
-    /// Extents that wait to be discarded.
-    pub(crate) fn waiting_discards(&self) -> u64 {
-        self.discards.extent_count()
-    }
-
     /// Discards up to `count` extents of at least `granularity` blocks; `true` if there were any.
     pub(crate) fn discard<D: Scheduler>(
         &mut self,
