@@ -87,7 +87,8 @@ fn logs_with_nodes_move_by_what_the_nodes_make() {
     let scales = ["1/128", "1/64", "1/32"];
     let nodes = spread([128.0, 64.0, 32.0].into_iter().map(|below| with_nodes(1.0 / below)));
     assert!((0.15..0.18).contains(&nodes), "{nodes}");
-    stay(scales, &[("iplfs", nodes, nodes), ("f2fs-lfs", 0.05, 0.06)]);
+    // a log of a busy volume sends no discards, and the drive moves more: 5.4 % fewer calls at 1/32
+    stay(scales, &[("iplfs", nodes, nodes), ("f2fs-lfs", 0.06, 0.06)]);
 }
 
 #[test]
