@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_key_of_the_stack_or_of_its_drive_is_another() {
         let plain = Stack::load("f2fs").unwrap();
-        let stack = changed("f2fs", &["memory=8GiB", "host.wake_us=7.5"]).unwrap();
+        let stack = changed("f2fs", &["memory=8GiB", "host.wake_ns=7500"]).unwrap();
         assert_eq!((stack.memory.as_str(), stack.mount.as_str()), ("8GiB", plain.mount.as_str()));
         assert_ne!(stack.host, plain.host);
         let stack = changed("f2fs", &["drive.host.command_serial_us=7"]).unwrap();

@@ -378,7 +378,7 @@ mod tests {
         }
         assert_eq!(
             iplfs_figure_16a::FIGURE.run(&setting).unwrap().comparisons.len(),
-            2,
+            3,
             "there is no clock"
         );
     }
