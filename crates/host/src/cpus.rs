@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn work_waits_for_a_cpu_that_is_free() {
         let at = |us| SimTime::ZERO + SimSpan::from_us(us);
-        let mut ends = |count, work: &[(u64, u64)]| {
+        let ends = |count, work: &[(u64, u64)]| {
             let mut cpus = Cpus::new(count);
             let end = |&(us, takes)| cpus.work(at(us), SimSpan::from_us(takes));
             work.iter().map(end).collect::<Vec<_>>()
