@@ -16,6 +16,14 @@ fn found(stack: &Stack) -> Result<&'static InStacks, BenchError> {
             reason: "it is a raw drive, and this needs a file system".into(),
         });
     }
+    if stack.is_linux() {
+        return Err(BenchError::StackFile {
+            file: stack.name.clone(),
+            reason: "it is a real kernel, and this needs a modelled file system; `dovetail bench` and `dovetail linux run` \
+                     take it"
+                .into(),
+        });
+    }
     let found = in_stacks().find(|(name, _)| *name == stack.filesystem);
     let names = || in_stacks().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
     found.map(|(_, found)| found).ok_or_else(|| BenchError::StackFile {
