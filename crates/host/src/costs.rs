@@ -21,7 +21,6 @@ pub struct HostCosts {
     /// CPUs on which the work of calls and requests takes its turn, and a request reaches the drive
     /// when it has been handed over; 0 for as many as there is work, of which no request waits for
     /// any. Assumed.
-    #[serde(skip_serializing_if = "is_any_number")]
     pub cpus: u32,
     /// Nanoseconds from the end of a request to the thread that waits for it. Assumed.
     pub wake_ns: u64,
@@ -33,7 +32,6 @@ pub struct HostCosts {
     pub merge_flushes: bool,
     /// The drive takes writes that are durable when they complete (force unit access); without, a
     /// flush follows each.
-    #[serde(skip_serializing_if = "is_true")]
     pub fua: bool,
     /// Window of read-ahead of buffered reads through a file system in KiB, 0 for none (Linux:
     /// `read_ahead_kb`, 128 by default).
@@ -59,16 +57,6 @@ impl Default for HostCosts {
             placement: Placement::Writer,
         }
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_true(value: &bool) -> bool {
-    *value
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_any_number(cpus: &u32) -> bool {
-    *cpus == 0
 }
 
 /// Costs of which one is another.

@@ -192,7 +192,7 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
 }
 
 #[test]
-fn flushes_that_come_together_are_one() {
+fn a_flush_begins_at_once_and_those_that_come_meanwhile_are_one() {
     let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO, Events::default());
     (0..5).for_each(|lane| {
         machine.start(
@@ -203,7 +203,7 @@ fn flushes_that_come_together_are_one() {
     });
     while machine.advance().unwrap().is_some() {}
     let traffic = machine.traffic();
-    assert_eq!((traffic.flush.requests, traffic.merged_flushes), (1, 4));
+    assert_eq!((traffic.flush.requests, traffic.merged_flushes), (2, 3));
 }
 
 /// Requests that arrive at once at a machine with these costs, and when each of them was over:
@@ -241,7 +241,7 @@ fn requests_for_flushes_share_one_if_the_host_merges_them() {
     let flushes = || vec![PlanStep::Flush; 5];
     let (machine, ends, _) = requests(HostCosts::default(), flushes());
     assert!(ends.iter().all(Option::is_some), "{ends:?}");
-    assert_eq!((machine.traffic().flush.requests, machine.traffic().merged_flushes), (1, 4));
+    assert_eq!((machine.traffic().flush.requests, machine.traffic().merged_flushes), (2, 3));
     let (machine, _, at_once) = requests(HostCosts::NONE, flushes());
     assert_eq!((at_once, machine.traffic().flush.requests), (5, 5));
 }
@@ -256,4 +256,37 @@ fn nothing_is_played_beyond_the_horizon() {
     assert_eq!(machine.advance_until(horizon), Ok(None));
     assert!(machine.now() <= horizon && machine.traffic().read.requests < 8);
     assert!(matches!(machine.advance(), Ok(Some(Event::Ended { lane: 0, .. }))));
+}
+
+/// Two threads at once on one CPU: the second one's call and request wait for the first one's.
+#[test]
+fn work_takes_turns_on_the_cpus_that_there_are() {
+    let costs = HostCosts { cpus: 1, wake_ns: 0, ..costs() };
+    let ends = |costs: HostCosts| {
+        let steps = || vec![PlanStep::Read(BlockRange::new(Lba(0), 1)), PlanStep::WaitAll];
+        let mut machine = Machine::new(Device::new(5), costs, SimTime::ZERO, Events::default());
+        (0..2).for_each(|lane| machine.start(SimTime::ZERO, lane, Plan { steps: steps() }));
+        let mut ends = Vec::new();
+        while let Some(Event::Ended { at, .. }) = machine.advance().unwrap() {
+            ends.push(at);
+        }
+        ends
+    };
+    let (one, many) = (ends(costs), ends(HostCosts { cpus: 0, ..costs }));
+    let request = SimSpan::from_ns(costs.request_ns);
+    assert_eq!(one, [many[0] + request, many[1] + request * 2], "{many:?}");
+}
+
+/// Without durable writes a flush follows each, before the plan goes on.
+#[test]
+fn a_drive_without_fua_is_flushed_after_a_durable_write() {
+    let planner = dovetail_host::Planner::new(Device::new(5).info(), 256);
+    planner.flush_for_fua();
+    let mut device = planner.clone();
+    let (range, hints) = (BlockRange::new(Lba(0), 1), Hints::default());
+    let data = dovetail_block::Data::Patterns(dovetail_block::Pattern::new(1));
+    device.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: true }).unwrap();
+    let plan = planner.take(Plan::default());
+    let write = PlanStep::Write { range, hints, fua: false };
+    assert_eq!(plan.steps, [write, PlanStep::WaitAll, PlanStep::Flush]);
 }

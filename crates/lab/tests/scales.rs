@@ -87,21 +87,25 @@ fn logs_with_nodes_move_by_what_the_nodes_make() {
     let scales = ["1/128", "1/64", "1/32"];
     let nodes = spread([128.0, 64.0, 32.0].into_iter().map(|below| with_nodes(1.0 / below)));
     assert!((0.15..0.18).contains(&nodes), "{nodes}");
-    // a log of a busy volume sends no discards, and the drive moves more: 5.4 % fewer calls at 1/32
-    stay(scales, &[("iplfs", nodes, nodes), ("f2fs-lfs", 0.06, 0.06)]);
+    // a log of a busy volume sends no discards, and the drive moves more: 6.6 % fewer calls at 1/32;
+    // an fsync writes the inode once a tick of the clock, so slower runs write more of them
+    stay(scales, &[("iplfs", nodes, nodes), ("f2fs-lfs", 0.08, 0.08)]);
 }
 
 #[test]
 fn f2fs_is_the_same_above_its_smallest_volumes() {
-    stay(["1/64", "1/48", "1/32"], &[("f2fs", 0.08, 0.08)]);
+    // 7.5 % of the calls and 9.2 % of the amplification, for the same reasons
+    stay(["1/64", "1/48", "1/32"], &[("f2fs", 0.08, 0.10)]);
 }
 
 #[test]
 fn nodes_of_f2fs_are_what_the_size_of_its_files_makes() {
     for (scale, below) in [("1/128", 128.0), ("1/64", 64.0)] {
         let [run] = <[RunResult; 1]>::try_from(runs(&["f2fs"], scale)).unwrap();
-        let (found, expected) = (run.totals.fs_waf.unwrap(), with_nodes(1.0 / below));
-        assert!((found / expected - 1.0).abs() < 0.02, "{scale}: {found} beside {expected}");
+        let (found, nodes) = (run.totals.fs_waf.unwrap(), with_nodes(1.0 / below));
+        // and the inode, if the clock has ticked since the last fsync
+        let expected = 0.99 * nodes..=1.01 * (nodes + 1.0 / f64::from(BETWEEN));
+        assert!(expected.contains(&found), "{scale}: {found} beside {expected:?}");
     }
 }
 

@@ -101,10 +101,15 @@ fn requests_of_each_kind_over_two_queues() {
     front_end.kick(1, 0);
     assert_eq!((front_end.finish(1), front_end.finish(0)), (0, 0));
     assert_eq!(front_end.read(0, 80, 8192), [[1; 4096], [2; 4096]].concat());
-    let status = rig.server.status().unwrap().server;
-    let requests = status.requests;
+    let requests = rig.server.status().unwrap().server.requests;
     assert_eq!((requests.write, requests.discard, requests.write_zeroes), (4, 1, 1));
-    assert_eq!((requests.flush, requests.failed, status.connections), (1, 2, 1));
+    assert_eq!((requests.flush, requests.failed), (1, 2));
+    // one that was made to see whether somebody listens may still be ending
+    let connections = || rig.server.status().unwrap().server.connections;
+    assert!((0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        connections() == 1
+    }));
 }
 
 #[test]
