@@ -1,7 +1,7 @@
 //! A real Linux kernel in virtual time, on a modelled drive.
 //!
 //! User-mode Linux runs as a process of this machine, and its clock is ours (`time-travel=ext`): the
-//! [`calendar`] lets the guest run until it has nothing to do, and time jumps to what is due next,
+//! calendar lets the guest run until it has nothing to do, and time jumps to what is due next,
 //! a wish of the guest's or the end of a request of the drive's. The drive is a virtio block device
 //! of this process ([`dovetail_serve::vhost`]). So the same guest on the same drive does the same
 //! in the same nanosecond, however fast this machine is.

@@ -78,7 +78,7 @@ pub enum Notify {
 /// A consequence of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Handled {
-    /// The payload to reply with, and the number to reply to; [`BlockTarget::reply`] sends it.
+    /// The payload to reply with, and the number to reply to; `reply` sends it.
     pub reply: Option<(u32, Vec<u8>)>,
     /// A queue in which there are requests.
     pub kicked: Option<usize>,

@@ -1,7 +1,7 @@
 //! A drive as a virtio block device of another process: QEMU, or user-mode Linux.
 //!
 //! The other process (the front end) connects to a Unix socket, shares its guest's memory and tells
-//! where in it the queues of requests lie ([`message`]). [`BlockTarget`] takes requests out of the
+//! where in it the queues of requests lie. [`BlockTarget`] takes requests out of the
 //! queues at a time that the caller gives, and hands each back when it is done, in virtual time.
 //! `serve` does so in real time with a drive that is served to others as well.
 
