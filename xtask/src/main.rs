@@ -7,13 +7,13 @@ mod explore;
 mod figures;
 mod fuse_bench;
 mod kill_loop;
+mod linux_kernel;
 mod mounts;
 mod mutants;
 mod posix;
 mod record;
 mod serve_bench;
 mod truth_times;
-mod zoned_kernel;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -101,9 +101,9 @@ const CHORES: [Chore; 25] = [
         run: kernel_check,
     },
     Chore {
-        name: "zoned-kernel",
-        about: "build the kernel that is the referee of zoned volumes, from Debian's source (2 minutes, 0.8 GB meanwhile)",
-        run: zoned_kernel::zoned_kernel,
+        name: "linux-kernel",
+        about: "build the kernel of Linux stacks, which is a referee too: dovetail linux build, and what it needs (5 minutes)",
+        run: linux_kernel::linux_kernel,
     },
     Chore {
         name: "fuzz",
@@ -186,9 +186,9 @@ fn test(extra: &[String]) -> Result<(), String> {
     let needed: Vec<_> = PACKAGES.into_iter().filter(|(package, _)| !is_absent(package)).collect();
     install(&needed)?;
     let tested = cargo(&["test", "--workspace", "--no-fail-fast"], extra, &[]);
-    if !is_absent("user-mode-linux") && !zoned_kernel::program().exists() {
+    if !is_absent("user-mode-linux") && dovetail_linux::default_kernel().is_err() {
         eprintln!(
-            "SKIPPED: the kernel as referee of zoned volumes; cargo xtask zoned-kernel builds it"
+            "SKIPPED: a kernel in virtual time, and as referee of zoned volumes; cargo xtask linux-kernel builds it"
         );
     }
     for (referee, package) in absent {
@@ -289,8 +289,8 @@ fn cut_drives(test: &str, seeds: &str) -> Result<(), String> {
 
 fn kernel_check(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
-    if !zoned_kernel::program().exists() {
-        zoned_kernel::zoned_kernel(&[])?;
+    if dovetail_linux::default_kernel().is_err() {
+        linux_kernel::linux_kernel(&[])?;
     }
     let rounds = extra.first().map_or("30", String::as_str);
     cargo(&["test", "-p", "dovetail-f2fs", "--test", "kernel"], &[], &[("DOVETAIL_SEEDS", rounds)])

@@ -1,4 +1,5 @@
-//! `dovetail serve`: a drive for programs that speak NBD or vhost-user-blk, and the state of one that is served.
+//! `dovetail serve`: a drive for programs that speak NBD or vhost-user-blk, and the state of one
+//! that is served.
 
 mod status;
 
@@ -24,7 +25,8 @@ fn speed(text: &str) -> Result<f64, String> {
 /// Serve a drive as a block device for other programs, in real time.
 ///
 /// Clients are all that speak NBD: qemu, nbdcopy, fio's nbd engine, the kernel's nbd; with --vhost
-/// a virtual machine, which may see zones and several queues. Ends with Ctrl-C or SIGTERM. What a drive file holds is there when it is served again.
+/// a virtual machine, which may see zones and several queues. Ends with Ctrl-C or SIGTERM. What a
+/// drive file holds is there when it is served again.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A profile's name or .toml file, for a new drive in memory; or a drive file.

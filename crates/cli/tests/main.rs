@@ -9,7 +9,7 @@ mod bench;
 mod bench_choices;
 mod command;
 mod common {
-    //! Where the guest looks for it.
+    //! The place where the guest looks for it.
     pub(crate) use crate::uml;
 }
 mod cp;

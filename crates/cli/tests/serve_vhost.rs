@@ -24,7 +24,7 @@ use crate::front_end::{FLUSH, FrontEnd, WRITE};
 /// Time limit of a guest; it takes some ten seconds on an idle machine (assumed for a loaded one).
 const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// What all guests do first. The host's files are the root, for reading only.
+/// The beginning of every guest's script. The host's files are the root, for reading only.
 const INIT: &str = r#"#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/mnt
 mount -t proc proc /proc

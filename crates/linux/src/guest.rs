@@ -74,7 +74,7 @@ impl Guest {
         let mut command = Command::new("setarch");
         command.arg("-R").arg(&self.kernel);
         command.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "norandmaps"]);
-        command.args(["con=null", "con0=null,fd:1", "selinux=0"]);
+        command.args(["con=null", "con0=null,fd:1", "selinux=0", "null_blk.nr_devices=0"]);
         command.arg(format!("mem={}K", self.memory >> 10));
         command.arg(format!("um_syscall_ns={}", self.syscall_ns));
         command.arg(format!("init={}", first.display()));

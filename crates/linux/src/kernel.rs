@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::LinuxError;
 
-/// Where Debian's package `linux-source-6.12` puts its archive.
+/// The archive of Debian's package `linux-source-6.12`.
 pub const SOURCE: &str = "/usr/src/linux-source-6.12.tar.xz";
 
 /// Options over `allnoconfig`. Under Linux' own licence (GPL-2.0), as the patch is.
@@ -105,7 +105,7 @@ pub fn default_kernel() -> Result<PathBuf, LinuxError> {
 /// It takes 3 to 6 minutes on two cores and 2 GB of disk meanwhile; the result has 9 MB.
 ///
 /// # Errors
-/// What is missing, or the step that failed; see [`BuildError`].
+/// Something is missing, or a step failed; see [`BuildError`].
 pub fn build(source: &Path, progress: &mut dyn FnMut(Building)) -> Result<PathBuf, BuildError> {
     check_programs()?;
     if !source.exists() {

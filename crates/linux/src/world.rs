@@ -22,9 +22,9 @@ const NAME: &str = "dovetail";
 /// The time at which the power goes, counted from the guest's first mark on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// When the drive has taken so many requests.
+    /// The drive has taken so many requests.
     Request(u64),
-    /// After so much virtual time.
+    /// So much virtual time has passed.
     After(SimSpan),
 }
 

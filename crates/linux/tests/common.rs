@@ -52,7 +52,7 @@ pub(crate) fn run<D: BlockDevice>(
     Ok((ended, lines))
 }
 
-/// What the guest wrote to a file of its folder.
+/// The text of a file that the guest wrote to its folder.
 pub(crate) fn text(out: &Path, name: &str) -> String {
     std::fs::read_to_string(out.join(name)).unwrap_or_default()
 }

@@ -1,41 +1,89 @@
-//! The same guest does the same in the same nanosecond.
+//! The same guest does the same in the same nanosecond: ten different jobs, each twice.
 
 use crate::common::{drive, guest, run, text};
 
-/// Threads, fsyncs, direct reads, a checker: on each of the file systems.
-const FIO: &str = r#"
-mount -t $FS /dev/vda /mnt/volume
-mark
-fio --clocksource=clock_gettime --thread --name=f --directory=/mnt/volume --bs=4k --size=1m --numjobs=4 \
-    --randseed=1 --allrandrepeat=1 --rw=randwrite --fsync=10 --output=/dev/null
-fio --clocksource=clock_gettime --name=r --directory=/mnt/volume --filename=f.0.0 --bs=4k --size=1m \
-    --rw=randread --direct=1 --ioengine=libaio --iodepth=4 --randseed=1 --output=/dev/null
-sync
-mark
-cut -d' ' -f1 /proc/uptime > $OUT/uptime
-umount /mnt/volume
-"#;
+/// A file system, how it is made and how it is checked.
+type FileSystem = (&'static str, &'static str, &'static str);
 
-#[test]
-fn the_same_guest_asks_for_the_same_at_the_same_times() {
-    for (fs, mkfs, check) in [
-        ("f2fs", "mkfs.f2fs -q -f", "fsck.f2fs --dry-run"),
-        ("ext4", "mkfs.ext4 -q -F", "e2fsck -f -n"),
-    ] {
-        let script = format!("FS={fs}\n{mkfs} /dev/vda{FIO}{check} /dev/vda");
-        let runs: Vec<_> = (0..2)
-            .filter_map(|_| {
-                let out = tempfile::tempdir().unwrap();
-                let guest = guest(&script, out.path())?;
-                let (ended, lines) = run(&guest, drive("femu-32g", "1/32"), None)
-                    .unwrap_or_else(|error| panic!("{error}\n{}", text(out.path(), "log")));
-                assert!(!ended.was_cut);
-                Some((ended.at, lines, text(out.path(), "uptime")))
-            })
-            .collect();
-        let [first, second] = &runs[..] else { return };
-        assert!(first.1.len() > 500, "{fs}: {} requests", first.1.len());
-        assert!(first.1.iter().any(|line| line.1 == "Flush"));
-        assert!(first == second, "{fs}");
-    }
+const F2FS: FileSystem = ("f2fs", "mkfs.f2fs -q -f", "fsck.f2fs --dry-run");
+const EXT4: FileSystem = ("ext4", "mkfs.ext4 -q -F", "e2fsck -f -n");
+const BTRFS: FileSystem = ("btrfs", "mkfs.btrfs -q -f", "btrfs check");
+const XFS: FileSystem = ("xfs", "mkfs.xfs -q -f", "xfs_repair -n");
+
+const THREADS: &str = "fio --clocksource=clock_gettime --thread --name=f --bs=4k --size=1m --numjobs=4 --randseed=1 \
+                       --allrandrepeat=1 --rw=randwrite --fsync=10 --output=/dev/null";
+const DEEP_READS: &str = "fio --clocksource=clock_gettime --name=r --bs=4k --size=4m --rw=randread --direct=1 \
+                          --ioengine=libaio --iodepth=16 --randseed=1 --output=/dev/null";
+const IO_URING: &str = "fio --clocksource=clock_gettime --name=r --bs=4k --size=4m --rw=randrw --direct=1 \
+                        --ioengine=io_uring --iodepth=8 --randseed=1 --output=/dev/null";
+const COPIES: &str =
+    "cp -r /usr/share/perl5/Debconf c && sync && tar cf t.tar c && sync && rm -r c && sync";
+const GIT: &str = "git init -q g && cd g && cp -r /usr/share/perl5/Debconf . && git add . && \
+                   git -c user.name=a -c user.email=a@b -c gc.auto=0 commit -qm x && cd ..";
+const SQLITE: &str = r#"/usr/bin/python3 -c "
+import sqlite3
+c = sqlite3.connect('a.db')
+c.execute('create table t(a integer primary key, b text)')
+for i in range(50):
+    c.execute('insert into t(b) values(?)', ('x' * 100,))
+    c.commit()
+""#;
+const WRITERS: &str = r#"/usr/bin/python3 -c "
+import os, threading
+def work(n):
+    with open('t%d' % n, 'wb') as f:
+        for i in range(20):
+            f.write(b'y' * 5000); f.flush(); os.fsync(f.fileno())
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+""#;
+
+/// A job on a file system, both ends of the guest's clock in `$OUT`. Content that mkfs draws
+/// (UUIDs) differs from run to run, and changes no request.
+fn on((fs, mkfs, check): FileSystem, job: &str) -> String {
+    format!(
+        "{mkfs} /dev/vda\nmount -t {fs} /dev/vda /mnt/volume\ncd /mnt/volume\nmark\n{job}\nsync\nmark\n\
+         cut -d' ' -f1 /proc/uptime > $OUT/uptime\ncd /mnt\numount /mnt/volume\n{check} /dev/vda"
+    )
+}
+
+/// Runs a script twice, and holds every request of one against the other's.
+fn repeat(script: &str, requests: usize) {
+    let runs: Vec<_> = (0..2)
+        .filter_map(|_| {
+            let out = tempfile::tempdir().unwrap();
+            let guest = guest(script, out.path())?;
+            let (ended, lines) = run(&guest, drive("femu-32g", "1/32"), None)
+                .unwrap_or_else(|error| panic!("{error}\n{}", text(out.path(), "log")));
+            Some((ended.at, lines, text(out.path(), "uptime")))
+        })
+        .collect();
+    let [first, second] = &runs[..] else { return };
+    assert!(first.1.len() > requests, "{} requests", first.1.len());
+    let differs = first.1.iter().zip(&second.1).find(|(one, other)| one != other);
+    assert_eq!(differs, None);
+    assert_eq!((first.1.len(), first.0, &first.2), (second.1.len(), second.0, &second.2));
+}
+
+macro_rules! jobs {
+    ($($name:ident: $script:expr, $requests:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            repeat(&$script, $requests);
+        })*
+    };
+}
+
+jobs! {
+    threads_on_f2fs: on(F2FS, THREADS), 200;
+    threads_on_ext4: on(EXT4, THREADS), 500;
+    threads_on_btrfs: on(BTRFS, THREADS), 200;
+    threads_on_xfs: on(XFS, THREADS), 200;
+    deep_reads_on_f2fs: on(F2FS, DEEP_READS), 1000;
+    io_uring_on_ext4: on(EXT4, IO_URING), 1000;
+    copies_on_xfs: on(XFS, COPIES), 50;
+    git_on_btrfs: on(BTRFS, GIT), 50;
+    sqlite_on_f2fs: on(F2FS, SQLITE), 100;
+    writers_on_ext4: on(EXT4, WRITERS), 100;
+    a_raw_drive: "blkdiscard /dev/vda\ndd if=/dev/zero of=/dev/vda bs=64k count=100 oflag=direct", 100;
 }

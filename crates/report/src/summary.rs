@@ -23,6 +23,12 @@ const MOST_AT_FULL_SPEED: Best<RunResult> = Best::Most(are_alike_at_full_speed);
 
 const NOTE: &str = "Bold on a tint: the best of the runs of the same workload that came to their end, where the runs differ.";
 
+/// Calls under way, mean and maximum; `None` where nobody counted them.
+fn in_flight(run: &RunResult) -> Option<(f64, u64)> {
+    let (mean, max) = (run.totals.queue_depth_mean, run.totals.queue_depth_max);
+    (max > 0).then_some((mean, max))
+}
+
 /// Both came to their end and had the same workload.
 fn are_alike(a: &RunResult, b: &RunResult) -> bool {
     let trace = |run: &RunResult| {
@@ -56,8 +62,10 @@ const ABOVE_EVENTS: &[Group<RunResult>] = &[
             row("Written", NEITHER, |run| size(run.totals.written_bytes)),
             row("Read", NEITHER, |run| size(run.totals.read_bytes)),
             row("Elapsed", LEAST_AT_FULL_SPEED, |run| time(run.totals.elapsed_s * 1e9)),
-            row("Queue depth, mean", NEITHER, |run| number(run.totals.queue_depth_mean)),
-            row("Queue depth, max", NEITHER, |run| whole(run.totals.queue_depth_max)),
+            row("Queue depth, mean", NEITHER, |run| optional(in_flight(run).map(|(mean, _)| mean))),
+            row("Queue depth, max", NEITHER, |run| {
+                in_flight(run).map_or_else(missing, |(_, max)| whole(max))
+            }),
             row("CPU time", LEAST, |run| {
                 if run.totals.cpu_s > 0.0 { time(run.totals.cpu_s * 1e9) } else { missing() }
             }),

@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Addresses at which a server listens.
 
 use std::fmt;
 use std::fs;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The drive and its server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// What the drive is, and how worn.
+    /// The drive and its wear.
     pub drive: DriveStatus,
     /// Work of the drive since it was switched on.
     pub since_power_on: DriveWork,
@@ -16,7 +16,7 @@ pub struct Status {
     pub server: ServerStatus,
 }
 
-/// What a drive is, and how worn.
+/// A drive and its wear.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriveStatus {
     /// Name of the profile.

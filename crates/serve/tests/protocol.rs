@@ -1,4 +1,4 @@
-//! What a well-behaved client gets.
+//! Answers to a well-behaved client.
 
 use dovetail_serve::{Address, ListenError, Pace, Server, ask_status};
 

@@ -46,14 +46,17 @@ const TRACE: &[Row<RunResult>] = &[
 
 const THROUGHPUT: &[Row<RunResult>] = &[
     row("elapsed", |r| seconds(r.totals.elapsed_s)),
-    row("calls/s", |r| (!r.stack.is_raw()).then(|| rate(r.totals.calls_per_s))),
+    row("calls/s", |r| {
+        (!r.stack.is_raw() && r.totals.calls > 0).then(|| rate(r.totals.calls_per_s))
+    }),
     row("IOPS", |r| r.stack.is_raw().then(|| rate(r.totals.calls_per_s))),
     row("read", |r| bytes(r.totals.read_bytes)),
     row("read MB/s", |r| mb_per_s(r.totals.read_bytes, r.totals.read_mb_per_s)),
     row("written", |r| bytes(r.totals.written_bytes)),
     row("write MB/s", |r| mb_per_s(r.totals.written_bytes, r.totals.write_mb_per_s)),
     row("in flight, mean (max)", |r| {
-        Some(format!("{:.1} ({})", r.totals.queue_depth_mean, r.totals.queue_depth_max))
+        let (mean, max) = (r.totals.queue_depth_mean, r.totals.queue_depth_max);
+        (max > 0).then(|| format!("{mean:.1} ({max})"))
     }),
 ];
 

@@ -94,16 +94,14 @@ impl Kernel {
         Self { memory, ..self }
     }
 
-    /// The one with zoned devices that `cargo xtask zoned-kernel` builds; `None` before.
+    /// The one of Linux stacks, which has zoned devices in memory; `None` before it is built.
     pub(crate) fn with_zones() -> Option<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let program = root.join("target/zoned-kernel/linux");
-        program.exists().then_some(Self {
-            program,
+        Some(Self {
+            program: dovetail_linux::default_kernel().ok()?,
             memory: "mem=1536M",
             arguments: &["null_blk.nr_devices=0"],
             prepare: WITH_NULL_BLK,
-            install: "build it anew with: cargo xtask zoned-kernel",
+            install: "build it anew with: cargo xtask linux-kernel",
         })
     }
 }

@@ -6,7 +6,7 @@
 //! covers. The second time it mounts copies and recovers them; what was fsynced must be there, and
 //! what we recover must be what it recovers.
 //!
-//! On zoned volumes the same is done in [`zoned`], if `cargo xtask zoned-kernel` has built a kernel
+//! On zoned volumes the same is done in [`zoned`], if `cargo xtask linux-kernel` has built a kernel
 //! that can; Debian's ready-made one has no zoned devices.
 //!
 //! `DOVETAIL_SEED=n` runs one round alone, `DOVETAIL_SEEDS=n` that many (2). The same program is

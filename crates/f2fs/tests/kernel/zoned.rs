@@ -28,7 +28,7 @@ use crate::{
 pub(crate) fn test() {
     let Some(kernel) = Kernel::with_zones() else {
         println!(
-            "kernel_zoned: SKIPPED, as there is no kernel with zones: cargo xtask zoned-kernel builds it"
+            "kernel_zoned: SKIPPED, as there is no kernel with zones: cargo xtask linux-kernel builds it"
         );
         return;
     };

@@ -1,4 +1,4 @@
-//! What fio itself reported, as records of threads.
+//! Results that fio itself reported, as records of threads.
 
 use dovetail_ftl::stats::CommandKind;
 use dovetail_time::{SimSpan, SimTime};

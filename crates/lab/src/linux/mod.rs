@@ -49,7 +49,7 @@ fn what_is_not_charged(stack: &Stack) -> Option<String> {
     let free: Vec<&str> = free.iter().filter(|(_, ns)| *ns > 0).map(|(key, _)| *key).collect();
     (!free.is_empty()).then(|| {
         format!(
-            "the guest's only CPU is charged for system calls and requests; {} of [host] hold for modelled stacks alone",
+            "The guest's only CPU is charged for system calls and requests; {} of [host] hold for modelled stacks alone.",
             free.join(" and ")
         )
     })
@@ -208,7 +208,7 @@ fn last_lines(text: &str) -> String {
     kept.iter().map(|line| format!("\n  {line}")).collect()
 }
 
-/// What is recorded while a guest runs: between its two marks.
+/// Recorder of a guest: of what happens between its two marks.
 struct Watch {
     recorder: Recorder,
     scatter: Scatter,
@@ -280,6 +280,7 @@ impl Watch {
             error: error.map(|(name, number)| format!("fio: job {name} ended with errno {number}")),
             requests: RequestsResult { repeats: Some(self.scatter.repeats()), ..all.requests },
             scatter: self.scatter.finish(),
+            series: all.series.without_workload(),
             ..all
         }
     }

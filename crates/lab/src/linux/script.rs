@@ -73,8 +73,8 @@ umount /mnt/volume
 }
 
 /// Linux lets volumes of up to 16 GiB overwrite in place whenever they can
-/// (`f2fs_tuning_parameters`); with `mode=lfs` there is nothing to set. A volume that stands for a larger one has that one's policy: in place
-/// for fsync of few pages only.
+/// (`f2fs_tuning_parameters`); with `mode=lfs` there is nothing to set. A volume that stands for a
+/// larger one has that one's policy: in place for fsync of few pages only.
 const IPU_POLICY: (&str, &str) = ("ipu_policy", "16");
 
 /// Work in a guest, between two marks.
@@ -84,7 +84,7 @@ pub(super) struct Work<'a> {
     pub(super) system: Option<FileSystem>,
     /// The drive is smaller than the one that it stands for.
     pub(super) is_shrunk: bool,
-    /// What comes before the first mark, and what comes after it.
+    /// Commands before the first mark, and those after it.
     pub(super) prepare: &'a str,
     pub(super) run: &'a str,
 }

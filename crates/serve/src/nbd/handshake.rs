@@ -19,7 +19,7 @@ const MAX_OPTION: usize = 64 << 10;
 /// Options of one client at most.
 const MAX_OPTIONS: usize = 1000;
 
-/// What client and server have agreed on.
+/// The agreement of client and server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Agreed {
     /// Reads are answered in chunks.
@@ -28,7 +28,7 @@ pub(super) struct Agreed {
     pub(super) allocation: bool,
 }
 
-/// What follows an option.
+/// The consequence of an option.
 enum Next {
     /// More options.
     Option,

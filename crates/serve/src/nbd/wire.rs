@@ -21,7 +21,7 @@ pub(super) const STRUCTURED_REPLY: u32 = 0x668E_33EF;
 pub(super) const FIXED_NEWSTYLE: u16 = 1;
 pub(super) const NO_ZEROES: u16 = 2;
 
-/// What the server says first.
+/// The first words of the server.
 #[derive(Clone, Copy, IntoBytes, FromBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Greeting {

@@ -91,7 +91,7 @@ struct FrontEnd<'a> {
     device: Device<Instant>,
 }
 
-/// What can be read.
+/// Signs of the guest: a message, queues with requests.
 struct Ready {
     message: bool,
     kicked: Vec<usize>,

@@ -11,7 +11,7 @@ const SIZES: [&str; 5] = ["size", "io_size", "filesize", "offset", "offset_incre
 pub(super) struct SectionText {
     pub name: String,
     pub options: Vec<(String, Option<String>)>,
-    /// What `k` stands for in it.
+    /// The meaning of `k` in it: 1024 or 1000.
     pub kilo: u64,
 }
 
