@@ -9,7 +9,7 @@ pub const BLOCK_SIZE: u64 = 4096;
 pub const SECTOR_SIZE: u64 = 512;
 
 /// Sectors in a block.
-const SECTORS_IN_BLOCK: u64 = BLOCK_SIZE / SECTOR_SIZE;
+pub const SECTORS_IN_BLOCK: u64 = BLOCK_SIZE / SECTOR_SIZE;
 
 /// A logical block address: the index of a 4 KiB block on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -23,7 +23,9 @@ mod remap;
 mod scheduler;
 mod zone;
 
-pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE, SectorRange};
+pub use addr::{
+    BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE, SECTORS_IN_BLOCK, SectorRange,
+};
 pub use command::{Command, Data, Hints, Inode, StreamId};
 pub use content::{BlockBytes, Content, Pattern};
 pub use device::{

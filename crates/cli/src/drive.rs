@@ -158,10 +158,19 @@ fn make(arguments: &MakeArguments) -> Result<(), Failure> {
     status(file)
 }
 
-fn status(file: &Path) -> Result<(), Failure> {
-    let _lock = ImageLock::take(file, false)?;
-    let (drive, report) = EmulatedDrive::open(file, false)
+/// Switches on the drive in a file, which nobody else may have meanwhile.
+pub(crate) fn open_file(
+    file: &Path,
+    writable: bool,
+) -> Result<(ImageLock, EmulatedDrive, SwitchedOn), Failure> {
+    let lock = ImageLock::take(file, writable)?;
+    let (drive, found) = EmulatedDrive::open(file, writable)
         .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+    Ok((lock, drive, found))
+}
+
+fn status(file: &Path) -> Result<(), Failure> {
+    let (_lock, drive, report) = open_file(file, false)?;
     let (info, drive) = (drive.info(), drive.drive());
     let mut table = derived(drive.config());
     let mut row = |what: &str, value: String| {

@@ -6,7 +6,8 @@ mod status;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dovetail_ftl::{EmulatedDrive, Overrides, Storage};
+use dovetail_block::BLOCK_SIZE;
+use dovetail_ftl::{Overrides, Storage};
 use dovetail_serve::{Address, Drive, Pace, Server};
 use dovetail_time::{Ratio, format_bytes};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -16,9 +17,9 @@ use crate::mount::ImageLock;
 use crate::{Failure, complain, drive, memory, print};
 
 fn speed(text: &str) -> Result<f64, String> {
-    let is_known = |speed: &f64| *speed == 0.0 || (1e-6..=1e6).contains(speed);
+    let is_known = |speed: &f64| *speed == 0.0 || (1e-6..=1e3).contains(speed);
     text.parse::<f64>().ok().filter(is_known).ok_or_else(|| {
-        "give a number from 0.000001 to 1000000: 2 is twice as fast as the drive; or 0 for answers at once".into()
+        "give a number from 0.000001 to 1000: 2 is twice as fast as the drive; or 0 for answers at once".into()
     })
 }
 
@@ -147,13 +148,13 @@ fn listen(
 fn shown(drive: &Drive, arguments: &Arguments) -> String {
     let config = drive.storage().config();
     let read_only = if arguments.read_only { ", read-only" } else { "" };
-    format!("{} ({}{read_only})", config.name, format_bytes(config.user_blocks * 4096))
+    format!("{} ({}{read_only})", config.name, format_bytes(config.user_blocks * BLOCK_SIZE))
 }
 
 /// The drive, and the lock on its file.
 fn open(name: &str, arguments: &Arguments) -> Result<(Drive, Option<ImageLock>), Failure> {
     let path = Path::new(name);
-    if EmulatedDrive::is_one(path).unwrap_or(false) {
+    if dovetail_image::is_drive(path) {
         return open_file(path, arguments);
     }
     let profile = drive::load(name)?;
@@ -181,9 +182,7 @@ fn open_file(path: &Path, arguments: &Arguments) -> Result<(Drive, Option<ImageL
             path.display()
         )));
     }
-    let lock = ImageLock::take(path, !arguments.read_only)?;
-    let (drive, found) = EmulatedDrive::open(path, !arguments.read_only)
-        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    let (lock, drive, found) = drive::open_file(path, !arguments.read_only)?;
     tracing::info!(?found, "the drive is switched on");
     Ok((Drive::InFile(Box::new(drive)), Some(lock)))
 }

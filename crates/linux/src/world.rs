@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use dovetail_block::BlockDevice;
 use dovetail_serve::Export;
-use dovetail_serve::vhost::{BlockTarget, Kind, Message, Notify, Served, VhostError};
+use dovetail_serve::vhost::{BlockTarget, Done, Kind, Message, Notify, VhostError};
 use dovetail_time::{SimSpan, SimTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -50,7 +50,7 @@ pub struct World<'a, D> {
     /// Tells that the run is to be ended.
     pub stop: &'a dyn Fn() -> bool,
     /// Is shown each request with the time of its issue, and the drive after it.
-    pub seen: &'a mut dyn FnMut(SimTime, &Served, &D),
+    pub seen: &'a mut dyn FnMut(SimTime, &Done, &D),
 }
 
 /// A sign of life.
@@ -265,9 +265,9 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
         }
         let limit = self.request_limit();
         let (mut marked, seen) = (false, &mut self.world.seen);
-        self.target.take(ring, now, limit, |served, drive| {
-            marked |= served.kind == Kind::Identify;
-            seen(now, served, drive);
+        self.target.take(ring, now, limit, |done, drive| {
+            marked |= done.kind == Kind::Identify;
+            seen(now, done, drive);
         })?;
         if marked {
             self.marked.get_or_insert((self.target.taken(), now));

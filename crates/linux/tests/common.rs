@@ -44,9 +44,9 @@ pub(crate) fn run<D: BlockDevice>(
     cut: Option<Cut>,
 ) -> Result<(Ended<D>, Vec<Line>), LinuxError> {
     let mut lines = Vec::new();
-    let seen = &mut |at: SimTime, served: &dovetail_serve::vhost::Served, _: &D| {
-        let kind = format!("{:?}", served.kind);
-        lines.push((at.as_ns(), kind, served.sector, served.bytes, served.done.as_ns()));
+    let seen = &mut |at: SimTime, done: &dovetail_serve::vhost::Done, _: &D| {
+        let kind = format!("{:?}", done.kind);
+        lines.push((at.as_ns(), kind, done.sector, done.bytes, done.at.as_ns()));
     };
     let ended = World { guest, cut, stop: &|| false, seen }.run(drive)?;
     Ok((ended, lines))

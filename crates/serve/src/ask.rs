@@ -4,11 +4,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
 use crate::status::Status;
 use crate::{nbd, vhost};
 
 /// A server that speaks NBD begins; one that has said nothing for so long waits for a front end.
 const GREETING: Duration = Duration::from_secs(1);
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reason why a server did not tell the state of its drive.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +30,8 @@ pub enum AskError {
 /// # Errors
 /// See [`AskError`].
 pub fn ask_status(socket: &OwnedFd) -> Result<Status, AskError> {
-    let speaks_nbd = nbd::is_readable(socket, GREETING)?;
+    set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).map_err(io::Error::from)?;
+    let speaks_nbd = nbd::is_readable(socket, Some(GREETING))?;
     let ask = if speaks_nbd { nbd::ask_status } else { vhost::ask_status };
     match ask(socket) {
         Ok(Some(text)) => serde_json::from_slice(&text).map_err(|_| AskError::Other),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data,
-    DeviceError, Hints, Lba, SECTOR_SIZE, SectorRange, held_blocks,
+    DeviceError, Hints, Lba, SectorRange, held_blocks,
 };
 use dovetail_time::SimTime;
 
@@ -22,7 +22,7 @@ pub use error::ExportError;
 /// Blocks of zeros that are written with one command: 32 MiB.
 const ZEROS_AT_ONCE: u64 = 8192;
 /// Held blocks that one question about the allocation finds at most.
-const HELD_AT_ONCE: usize = 1 << 16;
+const HELD_AT_ONCE: usize = if cfg!(test) { 4 } else { 1 << 16 };
 /// The largest size in bytes: the largest offset of a file in whole GiB, since qemu takes no more
 /// (`BDRV_MAX_LENGTH`).
 const MAX_BYTES: u64 = (1 << 63) - (1 << 30);
@@ -171,11 +171,17 @@ impl<D: BlockDevice> Export<D> {
     }
 
     /// Tells the drive that these bytes are no longer needed. Whole blocks among them read as zeros
-    /// from now on; parts of blocks keep what they hold.
+    /// from now on; parts of blocks keep what they hold. With `fua` it is done when that survives a
+    /// power cut.
     ///
     /// # Errors
     /// A range beyond the end, a drive without discards, or its error.
-    pub fn discard(&mut self, at: SimTime, ranges: &[Range<u64>]) -> Result<SimTime, ExportError> {
+    pub fn discard(
+        &mut self,
+        at: SimTime,
+        ranges: &[Range<u64>],
+        fua: bool,
+    ) -> Result<SimTime, ExportError> {
         let mut sectors = Vec::with_capacity(ranges.len());
         for range in ranges {
             let range = self.check_range(range)?;
@@ -187,10 +193,22 @@ impl<D: BlockDevice> Export<D> {
         if !self.discards {
             return Err(DeviceError::Unsupported("discard").into());
         }
-        if sectors.is_empty() {
-            return Ok(at);
-        }
-        self.submit(at, Command::Discard { ranges: &sectors })
+        self.discard_sectors(at, &sectors, fua)
+    }
+
+    /// Drives have no durable discard: a flush is issued with it, so that requests after it need not
+    /// wait.
+    fn discard_sectors(
+        &mut self,
+        at: SimTime,
+        ranges: &[SectorRange],
+        fua: bool,
+    ) -> Result<SimTime, ExportError> {
+        let discarded = match ranges {
+            [] => at,
+            ranges => self.submit(at, Command::Discard { ranges })?,
+        };
+        if fua { Ok(discarded.max(self.flush(at)?)) } else { Ok(discarded) }
     }
 
     /// Makes a range read as zeros. With `may_discard` whole blocks are discarded where the drive
@@ -206,23 +224,21 @@ impl<D: BlockDevice> Export<D> {
         fua: bool,
     ) -> Result<SimTime, ExportError> {
         let bytes = self.check_range(&range)?;
-        let (start, end) = (range.start.div_ceil(BLOCK_SIZE), range.end / BLOCK_SIZE);
-        if start >= end {
+        let inside = SectorRange::inside(bytes).blocks_inside();
+        if inside.blocks == 0 {
             // no block as a whole: a part of one, or parts of two
             let zeros = [0; 2 * BLOCK];
             return self.write(at, range.start, &zeros[..bytes.len as usize], fua);
         }
-        let inside = BlockRange::new(Lba(start), end - start);
+        let (start, end) = (inside.start.0 * BLOCK_SIZE, inside.end().0 * BLOCK_SIZE);
         let mut done = at;
-        for edge in [range.start..start * BLOCK_SIZE, end * BLOCK_SIZE..range.end] {
+        for edge in [range.start..start, end..range.end] {
             let zeros = [0; BLOCK];
             let len = (edge.end - edge.start) as usize;
             done = done.max(self.write(at, edge.start, &zeros[..len], fua)?);
         }
         let zeroed = if may_discard && self.discards {
-            let discarded =
-                self.submit(at, Command::Discard { ranges: &[SectorRange::from(inside)] })?;
-            if fua { self.flush(discarded)? } else { discarded }
+            self.discard_sectors(at, &[SectorRange::from(inside)], fua)?
         } else {
             self.write_zero_blocks(at, inside, fua)?
         };
@@ -311,7 +327,7 @@ fn part(range: ByteRange, lba: u64) -> Range<usize> {
 }
 
 /// The bytes as those of one block, copied once; `None` if they are fewer.
-fn whole(bytes: &[u8]) -> Option<Arc<BlockBytes>> {
+pub(crate) fn whole(bytes: &[u8]) -> Option<Arc<BlockBytes>> {
     if bytes.len() != BLOCK {
         return None;
     }
@@ -350,5 +366,3 @@ fn extents(range: &Range<u64>, held: impl Iterator<Item = (u64, u64)>) -> Vec<Ex
     add(range.end - at, false);
     found
 }
-
-const _: () = assert!(BLOCK_SIZE.is_multiple_of(SECTOR_SIZE));

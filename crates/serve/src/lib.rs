@@ -1,8 +1,8 @@
 //! A drive as a block device for programs and kernels.
 //!
 //! An [`Export`] gives a drive's blocks as bytes, in virtual time, to requests of any range. The
-//! servers stand on it and know nothing of blocks. A [`Server`] speaks NBD and vhost-user-blk in real
-//! time: a [`Pace`] keeps the wall clock to the drive's service times.
+//! servers stand on it; only commands on zones go past it. A [`Server`] speaks NBD and
+//! vhost-user-blk in real time: a [`Pace`] keeps the wall clock to the drive's service times.
 //!
 //! Threads are one for each socket that is listened on and one for each connection. They share one
 //! lock, around the drive.
@@ -17,6 +17,7 @@ mod served;
 mod server;
 mod status;
 pub mod vhost;
+mod wait;
 
 pub use address::{Address, ListenError};
 pub use ask::{AskError, ask_status};

@@ -17,7 +17,7 @@ pub struct Pace {
     speed: f64,
     stays_awake: bool,
     begun: Instant,
-    /// End of the request that took longest so far; at speed 0.
+    /// The latest end of a request so far; at speed 0.
     end: SimTime,
 }
 
@@ -39,18 +39,18 @@ impl Pace {
     }
 
     /// Tells whether answers wait for their time.
-    pub fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.speed > 0.0
     }
 
     /// The drive's time of a request that comes now.
-    pub fn now(&self) -> SimTime {
+    pub(crate) fn now(&self) -> SimTime {
         if self.is_kept() { self.at(self.begun.elapsed()) } else { self.end }
     }
 
     /// The time at which the answer of a request that is done at `done` may leave; `None` for at
     /// once.
-    pub fn due(&mut self, done: SimTime) -> Option<Instant> {
+    pub(crate) fn due(&mut self, done: SimTime) -> Option<Instant> {
         if !self.is_kept() {
             self.end = self.end.max(done);
             return None;

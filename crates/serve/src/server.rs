@@ -62,7 +62,6 @@ struct Connections {
 struct Open {
     sockets: HashMap<u64, Arc<OwnedFd>>,
     last: u64,
-    ending: bool,
 }
 
 impl Server {
@@ -191,10 +190,10 @@ struct Connection {
 }
 
 impl Connection {
-    /// `None` if there are too many, or the server ends.
+    /// `None` if there are too many.
     fn open(socket: OwnedFd, connections: &Arc<Connections>) -> Option<Self> {
         let mut open = connections.open();
-        if open.ending || open.sockets.len() >= MOST_CONNECTIONS {
+        if open.sockets.len() >= MOST_CONNECTIONS {
             return None;
         }
         open.last += 1;
@@ -220,7 +219,6 @@ impl Connections {
 
     fn end(&self) {
         let mut open = self.open();
-        open.ending = true;
         open.shut(Shutdown::Read);
         let is_open = |open: &mut Open| !open.sockets.is_empty();
         let waited = self.closed.wait_timeout_while(open, GRACE, is_open);

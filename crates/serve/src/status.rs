@@ -107,7 +107,6 @@ pub struct Requests {
     /// Questions about the allocation.
     pub block_status: u64,
     /// Commands on zones, and reports of them.
-    #[serde(default)]
     pub zone: u64,
     /// Of all these, those that were answered with an error.
     pub failed: u64,

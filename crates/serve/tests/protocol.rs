@@ -22,6 +22,8 @@ fn what_was_written_is_read_with_either_kind_of_reply() {
         let mut client = rig.connect();
         client.begin(structured);
         assert_eq!(client.size, 128 << 20);
+        // SEND_DF: only a structured reply can be asked not to be cut
+        assert_eq!(client.flags & 1 << 7 != 0, structured);
         let data: Vec<u8> = (0..10_000).map(|i| (i % 251) as u8 + 1).collect();
         for offset in [0, 512, 4096 + 1, client.size - 10_000] {
             assert_eq!(client.write(offset, &data), Ok(vec![]));
@@ -206,4 +208,14 @@ fn the_end_lets_answers_leave_and_removes_the_socket() {
     rig.server.end().unwrap();
     assert_eq!(client.reply(0).cookie, cookie);
     assert!(client.is_closed() && silent.is_closed() && !path.exists());
+}
+
+/// Somebody who says nothing is no server: the question ends.
+#[test]
+fn a_socket_at_which_nobody_speaks_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("silent");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let socket = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    assert!(ask_status(&socket.into()).is_err());
 }

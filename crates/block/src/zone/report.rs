@@ -3,9 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Zone, ZoneState, Zones};
-use crate::addr::{BLOCK_SIZE, Lba, SECTOR_SIZE};
-
-const SECTORS: u64 = BLOCK_SIZE / SECTOR_SIZE;
+use crate::addr::{Lba, SECTORS_IN_BLOCK};
 
 /// A device's zones, and the state and written blocks of each sequential one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,14 +78,16 @@ impl ZoneReport {
             let Some(state) = state_of(zone.condition) else {
                 return uneven("a zone condition that there is not");
             };
-            let (blocks, capacity) = (zone.len / SECTORS, zone.capacity / SECTORS);
-            let first = Lba(zone.start / SECTORS);
+            let (blocks, capacity) =
+                (zone.len / SECTORS_IN_BLOCK, zone.capacity / SECTORS_IN_BLOCK);
+            let first = Lba(zone.start / SECTORS_IN_BLOCK);
             let known = zones.get_or_insert(Zones::covering(first, 0, blocks.max(1), capacity));
             if (known.blocks, known.capacity) != (blocks, capacity) || capacity > blocks {
                 return uneven("a zone of another size or capacity");
             }
             known.count += 1;
-            let written = if state == ZoneState::Full { capacity } else { zone.pointer / SECTORS };
+            let written =
+                if state == ZoneState::Full { capacity } else { zone.pointer / SECTORS_IN_BLOCK };
             states.push((state, written.min(capacity)));
         }
         Ok(Self { zones: zones.ok_or(ReportError::Empty)?, states })
@@ -106,7 +106,7 @@ impl ZoneReport {
             let kind =
                 if zone.state.is_some() { "2(SEQ_WRITE_REQUIRED)" } else { "1(CONVENTIONAL)" };
             let [start, len, capacity, pointer] =
-                [start, len, capacity, zone.written()].map(|blocks| blocks * SECTORS);
+                [start, len, capacity, zone.written()].map(|blocks| blocks * SECTORS_IN_BLOCK);
             let _ = writeln!(
                 text,
                 "  start: {start:#011x}, len {len:#08x}, cap {capacity:#08x}, wptr {pointer:#08x} \

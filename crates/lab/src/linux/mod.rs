@@ -14,7 +14,7 @@ use std::time::Duration;
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
 pub use dovetail_linux::Cut;
 use dovetail_linux::{Ended, Guest, LinuxError, World, default_kernel};
-use dovetail_serve::vhost::{Kind, Served};
+use dovetail_serve::vhost::{Done, Kind};
 use dovetail_time::{Ratio, SimSpan, SimTime};
 use tracing::info;
 
@@ -175,7 +175,7 @@ impl<'a> Prepared<'a> {
         watch: &mut Watch,
     ) -> Result<Ended<Watched>, BenchError> {
         info!("starting the guest");
-        let seen = &mut |at, served: &Served, drive: &Watched| watch.look(at, served.kind, drive);
+        let seen = &mut |at, done: &Done, drive: &Watched| watch.look(at, done.kind, drive);
         let ended = World { guest: &self.guest, cut, stop, seen }.run(drive);
         ended.map_err(|error| match error {
             LinuxError::Stopped => BenchError::Stopped,

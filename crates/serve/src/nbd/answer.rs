@@ -93,8 +93,7 @@ fn perform(
         }
         command::FLUSH => served.request(Kind::Flush, |export, at| export.flush(at)),
         command::TRIM => served.request(Kind::Discard, |export, at| {
-            let done = export.discard(at, std::slice::from_ref(&range))?;
-            if fua { export.flush(done) } else { Ok(done) }
+            export.discard(at, std::slice::from_ref(&range), fua)
         }),
         command::WRITE_ZEROES => served.request(Kind::WriteZeroes, |export, at| {
             export.write_zeroes(at, range, flags & flag::NO_HOLE == 0, fua)

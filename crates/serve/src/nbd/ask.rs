@@ -2,9 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
 
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use zerocopy::IntoBytes;
 use zerocopy::big_endian::{U32, U64};
 
@@ -15,8 +13,6 @@ use super::wire::{
     OptionReply, option, parse, reply,
 };
 
-/// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of an answer at most.
 const MOST: usize = 1 << 20;
 
@@ -25,7 +21,6 @@ const MOST: usize = 1 << 20;
 /// # Errors
 /// Those of the socket, and [`io::ErrorKind::InvalidData`] for a server that talks nonsense.
 pub(crate) fn ask_status(socket: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
-    set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).map_err(io::Error::from)?;
     let mut input = Input::default();
     let greeting: Greeting = take(&mut input, socket)?;
     if greeting.nbdmagic.get() != NBDMAGIC || greeting.ihaveopt.get() != IHAVEOPT {

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use dovetail_block::{BLOCK_SIZE, SECTOR_SIZE};
 use zerocopy::IntoBytes;
 use zerocopy::big_endian::{U16, U32, U64};
 
@@ -160,7 +161,7 @@ impl Handshake<'_> {
         ExportInfo {
             kind: U16::new(info::EXPORT),
             size: U64::new(self.served.bytes()),
-            flags: U16::new(flags(self.served)),
+            flags: U16::new(flags(self.served, self.agreed.structured)),
         }
     }
 
@@ -228,14 +229,16 @@ impl Handshake<'_> {
     }
 }
 
-/// The transmission flags of a drive.
-fn flags(served: &Served) -> u16 {
+/// The transmission flags of a drive. Only structured replies can be asked not to be cut.
+fn flags(served: &Served, structured: bool) -> u16 {
     let mut flags = transmission::HAS_FLAGS
         | transmission::SEND_FLUSH
         | transmission::SEND_FUA
         | transmission::SEND_WRITE_ZEROES
-        | transmission::SEND_DF
         | transmission::CAN_MULTI_CONN;
+    if structured {
+        flags |= transmission::SEND_DF;
+    }
     if served.discards() {
         flags |= transmission::SEND_TRIM;
     }
@@ -248,8 +251,8 @@ fn flags(served: &Served) -> u16 {
 fn block_sizes() -> BlockSizes {
     BlockSizes {
         kind: U16::new(info::BLOCK_SIZE),
-        minimum: U32::new(512),
-        preferred: U32::new(4096),
+        minimum: U32::new(SECTOR_SIZE as u32),
+        preferred: U32::new(BLOCK_SIZE as u32),
         maximum: U32::new(MAX_REQUEST),
     }
 }

@@ -24,7 +24,8 @@ const MAX_REQUEST: u32 = 32 << 20;
 const ALLOCATION: &[u8] = b"base:allocation";
 /// Its number on the wire.
 const ALLOCATION_ID: u32 = 1;
-/// Longest silence of a client before it sends requests; later it may be silent as long as it likes.
+/// Longest silence of a client before it sends requests; later it may be silent as long as it
+/// likes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Serves one client until it goes away, or does what no client may.

@@ -2,15 +2,15 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::retry_on_intr;
 use rustix::net::{SendFlags, send};
 
 use crate::pace::Awake;
+use crate::wait;
 
 /// Bytes that are asked for at least whenever something is read.
 const READ_AHEAD: usize = 64 << 10;
@@ -91,31 +91,15 @@ pub(super) fn send_all(socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Those of the system.
 pub(super) fn wait_until(socket: &OwnedFd, due: Instant, awake: &Awake) -> io::Result<bool> {
-    let left = due.saturating_duration_since(Instant::now());
-    if left > awake.last_part() {
-        return is_readable(socket, left - awake.last_part());
-    }
-    let Some(_leave) = awake.leave() else { return is_readable(socket, left) };
-    while Instant::now() < due {
-        if is_readable(socket, Duration::ZERO)? {
-            return Ok(true);
-        }
-        thread::yield_now();
-    }
-    Ok(false)
+    wait::until(Some(due), awake, |there| *there, |within| is_readable(socket, within))
 }
 
 /// Tells whether there is something to read, or will be so soon.
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn is_readable(socket: &OwnedFd, within: Duration) -> io::Result<bool> {
-    let within =
-        Timespec { tv_sec: within.as_secs() as i64, tv_nsec: i64::from(within.subsec_nanos()) };
+pub(crate) fn is_readable(socket: &OwnedFd, within: Option<Duration>) -> io::Result<bool> {
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
-    match poll(&mut fds, Some(&within)) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+    wait::poll(&mut fds, within)?;
+    Ok(!fds[0].revents().is_empty())
 }

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
@@ -16,6 +15,7 @@ use super::handshake::{Agreed, nonsense};
 use super::socket::{Input, send_all, wait_until};
 use super::wire::{REQUEST, Request, command, parse};
 use crate::served::Served;
+use crate::wait;
 
 /// Replies that wait for their time: beyond so many, or so many bytes of them, no more requests are
 /// taken. Assumed; more than a kernel's queue has.
@@ -78,8 +78,7 @@ impl<'a> Transmission<'a> {
     /// Those of the socket, and [`io::ErrorKind::InvalidData`] for a client that talks nonsense.
     pub(super) fn run(mut self) -> io::Result<()> {
         if self.served.is_paced() {
-            // the kernel may end a wait 50 us late otherwise; without it times are less exact
-            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            wait::end_waits_exactly();
         }
         let ended = self.serve();
         match ended {

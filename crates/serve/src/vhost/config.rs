@@ -2,7 +2,7 @@
 //!
 //! Source: "Virtual I/O Device (VIRTIO) Version 1.3", section 5.2.
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice, DeviceInfo};
+use dovetail_block::{BLOCK_SIZE, BlockDevice, DeviceInfo, SECTORS_IN_BLOCK};
 use virtio_bindings::bindings::virtio_blk;
 use virtio_bindings::bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::bindings::virtio_ring::VIRTIO_RING_F_INDIRECT_DESC;
@@ -11,12 +11,6 @@ use zerocopy::{Immutable, IntoBytes};
 
 use super::device::MAX_QUEUES;
 use crate::export::Export;
-
-/// Bytes of a sector, the unit of all addresses and lengths.
-pub(super) const SECTOR: u64 = 512;
-
-/// Sectors of a block of the drive.
-pub(super) const SECTORS_PER_BLOCK: u64 = BLOCK_SIZE / SECTOR;
 
 /// Ranges that one discard brings at most.
 pub(super) const MAX_DISCARDS: u32 = 64;
@@ -94,7 +88,7 @@ pub(super) struct DiskConfig {
 
 impl DiskConfig {
     fn of(info: &DeviceInfo, queues: u16) -> Self {
-        let sectors = info.blocks * SECTORS_PER_BLOCK;
+        let sectors = info.blocks * SECTORS_IN_BLOCK;
         let mut config = Self {
             capacity: U64::new(sectors),
             seg_max: U32::new(MAX_SEGMENTS),
@@ -103,7 +97,7 @@ impl DiskConfig {
             num_queues: U16::new(queues),
             max_discard_sectors: U32::new(in_blocks(sectors)),
             max_discard_seg: U32::new(MAX_DISCARDS),
-            discard_sector_alignment: U32::new(SECTORS_PER_BLOCK as u32),
+            discard_sector_alignment: U32::new(SECTORS_IN_BLOCK as u32),
             max_write_zeroes_sectors: U32::new(MAX_ZEROES),
             max_write_zeroes_seg: U32::new(1),
             write_zeroes_may_unmap: 1,
@@ -111,10 +105,10 @@ impl DiskConfig {
         };
         if let Some(zones) = info.capabilities.zones {
             let append = if zones.max_append == 0 { APPEND_BLOCKS } else { zones.max_append };
-            config.zone_sectors = U32::new(in_blocks(zones.blocks * SECTORS_PER_BLOCK));
+            config.zone_sectors = U32::new(in_blocks(zones.blocks * SECTORS_IN_BLOCK));
             config.max_open_zones = U32::new(zones.max_open);
             config.max_active_zones = U32::new(zones.max_active);
-            config.max_append_sectors = U32::new(in_blocks(append * SECTORS_PER_BLOCK));
+            config.max_append_sectors = U32::new(in_blocks(append * SECTORS_IN_BLOCK));
             config.write_granularity = U32::new(BLOCK_SIZE as u32);
             config.model = HOST_MANAGED;
         }
@@ -130,7 +124,7 @@ impl DiskConfig {
 
 /// Sectors as whole blocks that a field of 32 bits holds.
 fn in_blocks(sectors: u64) -> u32 {
-    let most = u64::from(u32::MAX) / SECTORS_PER_BLOCK * SECTORS_PER_BLOCK;
+    let most = u64::from(u32::MAX) / SECTORS_IN_BLOCK * SECTORS_IN_BLOCK;
     sectors.min(most) as u32
 }
 

@@ -7,8 +7,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use virtio_queue::{DescriptorChain, Queue, QueueOwnedT, QueueT};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
@@ -18,6 +19,7 @@ use super::VhostError;
 use super::config::Disk;
 use super::memory::Memory;
 use super::message::{self, ACKNOWLEDGEMENT, Message, request};
+use crate::wait;
 
 /// Requests of a queue at most.
 const QUEUE_SIZE: u16 = 1024;
@@ -249,6 +251,7 @@ impl<T: Ord + Copy> Device<T> {
             _ => {
                 let ring = self.ring(state.queue & 0xff)?;
                 ring.kick = message.into_file();
+                // the protocol waits for SET_VRING_ENABLE, which not every QEMU sends
                 ring.enabled = true;
             }
         }
@@ -299,8 +302,8 @@ impl<T: Ord + Copy> Device<T> {
         self.rings.len()
     }
 
-    /// Takes every new request of a queue, until `limit` have been taken in all. Each is carried out
-    /// by `carry_out`, which tells when it is done and how many bytes of the guest's memory it
+    /// Takes every new request of a queue, until `limit` have been taken in all. Each is carried
+    /// out by `carry_out`, which tells when it is done and how many bytes of the guest's memory it
     /// wrote; [`Self::complete`] hands it back. A queue that is not at work gives none.
     ///
     /// # Errors
@@ -418,10 +421,6 @@ fn number(state: RingState) -> Result<u16, VhostError> {
 
 fn has_room(file: BorrowedFd<'_>) -> io::Result<bool> {
     let mut fds = [PollFd::from_borrowed_fd(file, PollFlags::OUT)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match poll(&mut fds, Some(&at_once)) {
-        Ok(_) => Ok(fds[0].revents().contains(PollFlags::OUT)),
-        Err(Errno::INTR) => Ok(true),
-        Err(error) => Err(error.into()),
-    }
+    wait::poll(&mut fds, Some(Duration::ZERO))?;
+    Ok(fds[0].revents().contains(PollFlags::OUT))
 }

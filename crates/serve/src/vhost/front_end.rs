@@ -1,14 +1,13 @@
 //! One front end in real time: its messages, its kicks, and answers when they are due.
 
 use std::io;
-use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use vm_memory::GuestMemoryMmap;
 
@@ -18,6 +17,7 @@ use super::device::{Device, Notify};
 use super::message::{self, Message, request};
 use super::request::{Failure, Found, Kind};
 use crate::served::{self, Served};
+use crate::wait;
 
 /// Longest silence of a front end before its first message.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -100,20 +100,20 @@ struct Ready {
 impl FrontEnd<'_> {
     fn run(mut self, first: Message) -> Result<(), VhostError> {
         if self.served.is_paced() {
-            // the kernel may end a wait 50 us late otherwise; without it times are less exact
-            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            wait::end_waits_exactly();
         }
         self.hear(first)?;
         loop {
             self.complete(Instant::now())?;
             let ready = self.wait()?;
-            if ready.message {
-                let Some(message) = Message::receive(&self.socket)? else { return self.settle() };
-                self.hear(message)?;
-            }
+            // first what was kicked before the message, or before the end
             for ring in ready.kicked {
                 self.device.clear_kick(ring);
                 self.take(ring)?;
+            }
+            if ready.message {
+                let Some(message) = Message::receive(&self.socket)? else { return self.settle() };
+                self.hear(message)?;
             }
         }
     }
@@ -132,7 +132,7 @@ impl FrontEnd<'_> {
         let served = self.served;
         self.device.take(ring, u64::MAX, |memory: &GuestMemoryMmap, chain| {
             let mut found = Found::in_chain(memory, chain)?;
-            let kind = kind_of(&found);
+            let kind = counted_as(found.kind);
             let outcome = served.request(kind, |export, at| -> Result<_, Failure> {
                 found.perform(export, served.serial(), at)
             });
@@ -164,34 +164,17 @@ impl FrontEnd<'_> {
 
     /// Waits for a message, a kick, or until an answer is due.
     fn wait(&self) -> io::Result<Ready> {
+        let is_something = |ready: &Ready| ready.message || !ready.kicked.is_empty();
         let awake = self.served.awake();
-        let left = self.device.next_done().map(|d| d.saturating_duration_since(Instant::now()));
-        let is_last_part = left.is_some_and(|left| left <= awake.last_part());
-        let leave = if is_last_part { awake.leave() } else { None };
-        let within = match (&leave, left) {
-            (Some(_), _) => {
-                thread::yield_now();
-                Some(Duration::ZERO)
-            }
-            (None, Some(left)) if !is_last_part => Some(left - awake.last_part()),
-            (None, left) => left,
-        };
-        self.poll(within)
+        wait::until(self.device.next_done(), awake, is_something, |within| self.poll(within))
     }
 
     fn poll(&self, within: Option<Duration>) -> io::Result<Ready> {
-        let within = within.map(|within| Timespec {
-            tv_sec: within.as_secs() as i64,
-            tv_nsec: within.subsec_nanos().into(),
-        });
         let (rings, kicks): (Vec<_>, Vec<_>) = self.device.kicks().unzip();
         let files = std::iter::once(self.socket.as_fd()).chain(kicks);
         let mut polled: Vec<PollFd<'_>> =
             files.map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN)).collect();
-        match poll(&mut polled, within.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        wait::poll(&mut polled, within)?;
         let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
         let kicked = rings.into_iter().zip(&polled[1..]);
         let kicked = kicked.filter(|(_, polled)| is_ready(polled)).map(|(ring, _)| ring);
@@ -200,16 +183,16 @@ impl FrontEnd<'_> {
 }
 
 /// The kind by which a request counts.
-fn kind_of(found: &Found<'_>) -> served::Kind {
-    match found.kind {
+const fn counted_as(kind: Kind) -> served::Kind {
+    match kind {
         Kind::Read => served::Kind::Read,
         Kind::Write => served::Kind::Write,
         Kind::Flush => served::Kind::Flush,
         Kind::Discard => served::Kind::Discard,
         Kind::WriteZeroes => served::Kind::WriteZeroes,
         Kind::Append => served::Kind::Append,
-        Kind::Zone if found.is_zone_report() => served::Kind::ZoneReport,
         Kind::Zone => served::Kind::Zone,
+        Kind::ZoneReport => served::Kind::ZoneReport,
         Kind::Identify | Kind::Unknown => served::Kind::Other,
     }
 }

@@ -42,7 +42,8 @@ impl Memory {
             return Err(VhostError::Message("its memory reaches beyond all addresses"));
         }
         for (region, file) in regions.iter().zip(&files) {
-            // access beyond the end of a file ends the process
+            // access beyond the end of a file ends the process; one that the front end makes shorter
+            // later does so, too: it is trusted with it
             let len = rustix::fs::fstat(file).map_err(io::Error::from)?.st_size as u64;
             if end(region.offset, region.size).is_none_or(|end| end > len) {
                 return Err(VhostError::Message("its memory is larger than the file of it"));

@@ -188,7 +188,7 @@ pub fn send_with_files(
 ///
 /// # Errors
 /// The connection broke.
-pub fn receive_with_files(
+fn receive_with_files(
     socket: BorrowedFd<'_>,
     into: &mut [u8],
 ) -> io::Result<(usize, Vec<OwnedFd>)> {

@@ -1,9 +1,9 @@
 //! A drive as a virtio block device of another process: QEMU, or user-mode Linux.
 //!
 //! The other process (the front end) connects to a Unix socket, shares its guest's memory and tells
-//! where in it the queues of requests lie. [`BlockTarget`] takes requests out of the
-//! queues at a time that the caller gives, and hands each back when it is done, in virtual time.
-//! `serve` does so in real time with a drive that is served to others as well.
+//! where in it the queues of requests lie. [`BlockTarget`] takes requests out of the queues at a
+//! time that the caller gives, and hands each back when it is done: in virtual time. The server does
+//! so in real time, with a drive that is served to others as well.
 
 mod ask;
 mod config;
@@ -20,8 +20,8 @@ use std::io;
 pub(crate) use ask::ask_status;
 pub use device::{Handled, Notify};
 pub(crate) use front_end::{Place, serve};
-pub use message::{Message, receive_with_files, send_with_files};
-pub use request::{Kind, Served};
+pub use message::{Message, send_with_files};
+pub use request::{Done, Kind};
 pub use target::BlockTarget;
 
 /// An error of a connection with a front end; the drive is whole, the connection is over.

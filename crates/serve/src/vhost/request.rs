@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use dovetail_block::{BlockDevice, DeviceError, ZoneAction, ZoneError};
+use dovetail_block::{BlockDevice, DeviceError, SECTOR_SIZE, ZoneAction, ZoneError};
 use dovetail_time::SimTime;
 use virtio_bindings::bindings::virtio_blk;
 use virtio_queue::{DescriptorChain, Reader, Writer};
@@ -10,10 +10,11 @@ use vm_memory::GuestMemoryMmap;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use super::config::{MAX_DISCARDS, MAX_ZEROES, SECTOR};
+use super::config::{MAX_DISCARDS, MAX_ZEROES};
+use super::zones::check_zone_write;
 use crate::export::{Export, ExportError};
 
-/// The longest request: nothing that a queue of 256 segments brings is longer.
+/// The longest request. Assumed; Linux sends 1.25 MiB by default.
 const MAX_BYTES: usize = 64 << 20;
 /// Bytes of a disk's name.
 const ID_BYTES: usize = 20;
@@ -33,8 +34,10 @@ pub enum Kind {
     WriteZeroes,
     /// Appends to a zone.
     Append,
-    /// A command on zones, or a report of them.
+    /// A command on zones.
     Zone,
+    /// Asks for a report of zones.
+    ZoneReport,
     /// Asks for the disk's name.
     Identify,
     /// Something that the device does not know.
@@ -43,7 +46,7 @@ pub enum Kind {
 
 /// A request that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct Done {
     /// Its kind.
     pub kind: Kind,
     /// First sector.
@@ -51,7 +54,7 @@ pub struct Served {
     /// Bytes of data.
     pub bytes: u64,
     /// Virtual time of its completion.
-    pub done: SimTime,
+    pub at: SimTime,
     /// Bytes that it wrote into the guest's memory.
     pub(super) written: u32,
 }
@@ -155,11 +158,6 @@ impl<'a> Found<'a> {
         Ok(Self { kind: kind_of(head.kind.get()), request, bytes, status })
     }
 
-    /// Tells whether it only asks for zones.
-    pub(super) fn is_zone_report(&self) -> bool {
-        self.request.head.kind.get() == virtio_blk::VIRTIO_BLK_T_ZONE_REPORT
-    }
-
     /// Performs it at `at`; returns when it is done.
     pub(super) fn perform<D: BlockDevice>(
         &mut self,
@@ -190,12 +188,12 @@ pub(super) fn carry_out<D: BlockDevice>(
     memory: &GuestMemoryMmap,
     chain: DescriptorChain<&GuestMemoryMmap>,
     at: SimTime,
-) -> io::Result<Served> {
+) -> io::Result<Done> {
     let mut found = Found::in_chain(memory, chain)?;
     let (kind, sector, bytes) = (found.kind, found.request.head.sector.get(), found.bytes);
     let outcome = found.perform(export, name, at);
     let written = found.end(&outcome)?;
-    Ok(Served { kind, sector, bytes, done: outcome.unwrap_or(at), written })
+    Ok(Done { kind, sector, bytes, at: outcome.unwrap_or(at), written })
 }
 
 fn kind_of(number: u32) -> Kind {
@@ -206,8 +204,8 @@ fn kind_of(number: u32) -> Kind {
         virtio_blk::VIRTIO_BLK_T_DISCARD => Kind::Discard,
         virtio_blk::VIRTIO_BLK_T_WRITE_ZEROES => Kind::WriteZeroes,
         virtio_blk::VIRTIO_BLK_T_ZONE_APPEND => Kind::Append,
-        virtio_blk::VIRTIO_BLK_T_ZONE_REPORT
-        | virtio_blk::VIRTIO_BLK_T_ZONE_OPEN
+        virtio_blk::VIRTIO_BLK_T_ZONE_REPORT => Kind::ZoneReport,
+        virtio_blk::VIRTIO_BLK_T_ZONE_OPEN
         | virtio_blk::VIRTIO_BLK_T_ZONE_CLOSE
         | virtio_blk::VIRTIO_BLK_T_ZONE_FINISH
         | virtio_blk::VIRTIO_BLK_T_ZONE_RESET
@@ -244,7 +242,7 @@ impl Request<'_> {
     }
 
     fn offset(&self) -> Result<u64, Failure> {
-        self.head.sector.get().checked_mul(SECTOR).ok_or(Failure::Io)
+        self.head.sector.get().checked_mul(SECTOR_SIZE).ok_or(Failure::Io)
     }
 
     fn read<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
@@ -257,7 +255,9 @@ impl Request<'_> {
     fn write<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
         let mut data = buffer(self.from_guest.available_bytes())?;
         self.from_guest.read_exact(&mut data)?;
-        Ok(export.write(self.at, self.offset()?, &data, false)?)
+        let offset = self.offset()?;
+        check_zone_write(&export.device().info(), offset, data.len() as u64)?;
+        Ok(export.write(self.at, offset, &data, false)?)
     }
 
     fn tell_name(&mut self, name: &str) -> Result<SimTime, Failure> {
@@ -269,7 +269,8 @@ impl Request<'_> {
         Ok(self.at)
     }
 
-    fn ranges(&mut self) -> Result<Vec<Range>, Failure> {
+    /// Its ranges, of which each has no other flags than `known`.
+    fn ranges(&mut self, known: u32) -> Result<Vec<Range>, Failure> {
         let count = self.from_guest.available_bytes() / size_of::<Range>();
         if count > MAX_DISCARDS as usize {
             return Err(Failure::Io);
@@ -277,22 +278,24 @@ impl Request<'_> {
         let mut bytes = vec![0; count * size_of::<Range>()];
         self.from_guest.read_exact(&mut bytes)?;
         let ranges = <[Range]>::ref_from_bytes(&bytes).map_err(|_| Failure::Io)?;
+        if ranges.iter().any(|range| range.flags.get() & !known != 0) {
+            return Err(Failure::Unsupported);
+        }
         Ok(ranges.to_vec())
     }
 
     fn discard<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
-        let ranges: Option<Vec<_>> = self.ranges()?.into_iter().map(bytes_of).collect();
-        Ok(export.discard(self.at, &ranges.ok_or(Failure::Io)?)?)
+        let ranges: Option<Vec<_>> = self.ranges(0)?.into_iter().map(bytes_of).collect();
+        Ok(export.discard(self.at, &ranges.ok_or(Failure::Io)?, false)?)
     }
 
     fn write_zeroes<D: BlockDevice>(&mut self, export: &mut Export<D>) -> Result<SimTime, Failure> {
         let mut done = self.at;
-        for range in self.ranges()? {
+        for range in self.ranges(virtio_blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP)? {
             if range.sectors.get() > MAX_ZEROES {
                 return Err(Failure::Io);
             }
-            let may_discard =
-                range.flags.get() & virtio_blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP != 0;
+            let may_discard = range.flags.get() != 0;
             let bytes = bytes_of(range).ok_or(Failure::Io)?;
             done = done.max(export.write_zeroes(self.at, bytes, may_discard, false)?);
         }
@@ -306,6 +309,6 @@ pub(super) fn buffer(bytes: usize) -> Result<Vec<u8>, Failure> {
 }
 
 fn bytes_of(range: Range) -> Option<std::ops::Range<u64>> {
-    let start = range.sector.get().checked_mul(SECTOR)?;
-    Some(start..start.checked_add(u64::from(range.sectors.get()) * SECTOR)?)
+    let start = range.sector.get().checked_mul(SECTOR_SIZE)?;
+    Some(start..start.checked_add(u64::from(range.sectors.get()) * SECTOR_SIZE)?)
 }

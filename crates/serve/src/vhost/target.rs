@@ -10,7 +10,7 @@ use super::VhostError;
 use super::config::Disk;
 use super::device::{Device, Handled, Notify};
 use super::message::{self, Message};
-use super::request::{Served, carry_out};
+use super::request::{Done, carry_out};
 use crate::export::Export;
 
 /// A drive as a virtio block device.
@@ -26,16 +26,6 @@ impl<D: BlockDevice> BlockTarget<D> {
     pub fn new(export: Export<D>, name: &str, queues: u16, notify: Notify) -> Self {
         let device = Device::new(Disk::of(&export, queues, false), notify);
         Self { export, name: name.into(), device }
-    }
-
-    /// The drive.
-    pub fn export(&self) -> &Export<D> {
-        &self.export
-    }
-
-    /// The drive, to change it past the guest.
-    pub fn export_mut(&mut self) -> &mut Export<D> {
-        &mut self.export
     }
 
     /// The drive, when the guest is gone; what was under way is done.
@@ -59,11 +49,6 @@ impl<D: BlockDevice> BlockTarget<D> {
         message::reply_to(socket, handled)
     }
 
-    /// The event descriptor of each queue that has one: readable when there are requests.
-    pub fn kicks(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
-        self.device.kicks()
-    }
-
     /// Takes every new request of a queue at time `now`, until `limit` have been taken in all, and
     /// shows each to `seen` with the drive after it. Their data moves now; [`Self::complete`] hands
     /// them back.
@@ -75,13 +60,13 @@ impl<D: BlockDevice> BlockTarget<D> {
         ring: usize,
         now: SimTime,
         limit: u64,
-        mut seen: impl FnMut(&Served, &D),
+        mut seen: impl FnMut(&Done, &D),
     ) -> Result<(), VhostError> {
         let (export, name) = (&mut self.export, &self.name);
         self.device.take(ring, limit, |memory, chain| {
-            let served = carry_out(export, name, memory, chain, now)?;
-            seen(&served, export.device());
-            Ok((served.done.max(now), served.written))
+            let done = carry_out(export, name, memory, chain, now)?;
+            seen(&done, export.device());
+            Ok((done.at.max(now), done.written))
         })
     }
 

@@ -1,11 +1,10 @@
 //! Requests of a zoned virtio block device.
 
 use std::io::{Read, Write};
-use std::sync::Arc;
 
 use dovetail_block::{
-    Answer, BLOCK_SIZE, BlockBytes, BlockDevice, Command, Completion, Content, Data, Hints, Lba,
-    Query, Zone, ZoneAction, ZoneState,
+    Answer, BLOCK_SIZE, BlockDevice, Command, Completion, Content, Data, DeviceInfo, Hints, Lba,
+    Query, SECTORS_IN_BLOCK, Zone, ZoneAction, ZoneState,
 };
 use dovetail_time::SimTime;
 
@@ -13,9 +12,8 @@ use virtio_bindings::bindings::virtio_blk;
 use zerocopy::little_endian::U64;
 use zerocopy::{Immutable, IntoBytes};
 
-use super::config::SECTORS_PER_BLOCK;
 use super::request::{Failure, Request, buffer};
-use crate::export::{Export, ExportError};
+use crate::export::{Export, ExportError, whole};
 
 /// Zones that one report names at most: a reply of 1 MiB.
 const MAX_ZONES: usize = 16_384;
@@ -37,7 +35,7 @@ struct ZoneDescriptor {
 
 impl ZoneDescriptor {
     fn of(zone: &Zone) -> Self {
-        let sectors = |lba: Lba| U64::new(lba.0 * SECTORS_PER_BLOCK);
+        let sectors = |lba: Lba| U64::new(lba.0 * SECTORS_IN_BLOCK);
         let kind = match zone.state {
             None => virtio_blk::VIRTIO_BLK_ZT_CONV,
             Some(_) => virtio_blk::VIRTIO_BLK_ZT_SWR,
@@ -53,7 +51,7 @@ impl ZoneDescriptor {
             Some(ZoneState::Offline) => virtio_blk::VIRTIO_BLK_ZS_OFFLINE,
         };
         Self {
-            capacity: U64::new(zone.capacity * SECTORS_PER_BLOCK),
+            capacity: U64::new(zone.capacity * SECTORS_IN_BLOCK),
             start: sectors(zone.start),
             pointer: sectors(zone.write_pointer),
             kind: kind as u8,
@@ -64,9 +62,13 @@ impl ZoneDescriptor {
 }
 
 impl Request<'_> {
-    /// The first block that the request names.
-    fn block(&self) -> Lba {
-        Lba(self.head.sector.get() / SECTORS_PER_BLOCK)
+    /// The block that the request names; `wrong` if it names a part of one.
+    fn block(&self, wrong: u32) -> Result<Lba, Failure> {
+        let sector = self.head.sector.get();
+        if !sector.is_multiple_of(SECTORS_IN_BLOCK) {
+            return Err(Failure::Zone(wrong));
+        }
+        Ok(Lba(sector / SECTORS_IN_BLOCK))
     }
 
     pub(super) fn act_on_zone<D: BlockDevice>(
@@ -74,7 +76,8 @@ impl Request<'_> {
         export: &mut Export<D>,
         action: ZoneAction,
     ) -> Result<SimTime, Failure> {
-        let command = Command::Zone { start: Some(self.block()), action };
+        let start = self.block(virtio_blk::VIRTIO_BLK_S_ZONE_INVALID_CMD)?;
+        let command = Command::Zone { start: Some(start), action };
         Ok(submit(export, self.at, command)?.done)
     }
 
@@ -92,7 +95,8 @@ impl Request<'_> {
     ) -> Result<SimTime, Failure> {
         let room = self.to_guest.available_bytes().checked_sub(REPORT_HEAD).ok_or(Failure::Io)?;
         let most = (room / size_of::<ZoneDescriptor>()).min(MAX_ZONES);
-        let query = Query::Zones { from: self.block(), most };
+        let from = Lba(self.head.sector.get() / SECTORS_IN_BLOCK);
+        let query = Query::Zones { from, most };
         let answer = submit(export, self.at, Command::Query(query))?.answer;
         let Answer::Zones(zones) = answer else { return Err(Failure::Unsupported) };
         let mut report = vec![0; REPORT_HEAD];
@@ -113,9 +117,10 @@ impl Request<'_> {
         if blocks.is_empty() || !rest.is_empty() {
             return Err(Failure::Io);
         }
-        let content = |bytes: &BlockBytes| Content::Bytes(Arc::new(*bytes));
-        let contents: Vec<_> = blocks.iter().map(content).collect();
-        let (zone, hints) = (self.block(), Hints::default());
+        let contents: Vec<_> =
+            blocks.iter().filter_map(|bytes| whole(bytes).map(Content::Bytes)).collect();
+        let zone = self.block(virtio_blk::VIRTIO_BLK_S_ZONE_UNALIGNED_WP)?;
+        let hints = Hints::default();
         let command = Command::Append {
             zone,
             blocks: contents.len() as u64,
@@ -125,9 +130,19 @@ impl Request<'_> {
         };
         let Completion { done, answer } = submit(export, self.at, command)?;
         let first = answer.into_addresses().first().copied().ok_or(Failure::Io)?;
-        self.to_guest.write_all(&(first.0 * SECTORS_PER_BLOCK).to_le_bytes())?;
+        self.to_guest.write_all(&(first.0 * SECTORS_IN_BLOCK).to_le_bytes())?;
         Ok(done)
     }
+}
+
+/// In zones only whole blocks are written: the write pointer moves by them.
+pub(super) fn check_zone_write(info: &DeviceInfo, offset: u64, len: u64) -> Result<(), Failure> {
+    let first = info.capabilities.zones.map(|zones| zones.first.0.saturating_mul(BLOCK_SIZE));
+    let is_whole = (offset | len).is_multiple_of(BLOCK_SIZE);
+    if is_whole || first.is_none_or(|first| offset.saturating_add(len) <= first) {
+        return Ok(());
+    }
+    Err(Failure::Zone(virtio_blk::VIRTIO_BLK_S_ZONE_UNALIGNED_WP))
 }
 
 fn submit<D: BlockDevice>(
