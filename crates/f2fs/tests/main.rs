@@ -16,6 +16,7 @@ mod fsck_docs;
 mod fsck_iplfs;
 mod fsck_mutations;
 mod fsck_random;
+mod fsync_order;
 mod full;
 mod hazards;
 mod hints;

@@ -58,7 +58,10 @@ impl<D: Scheduler> F2fs<D> {
             self.state.stop_if(written.is_err());
             return written;
         }
-        self.log_nodes(ino, false)?;
+        if self.log_nodes(ino, false)? {
+            let link = self.io.await_link()?;
+            self.io.end_link(link);
+        }
         if !self.remaps() || self.updates.is_file_unflushed(ino) {
             return self.flush_for_fsync();
         }

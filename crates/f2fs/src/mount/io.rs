@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use dovetail_block::{
     Answer, BatchId, BlockBytes, BlockRange, Command, Content, Data, DeviceError, Devirtualize,
-    Gatherer, Hints, Inode, Lba, Lifetime, LockId, RemapPair, RemapWhen, Scheduler, SchedulingHint,
-    StreamId, ZoneAction,
+    EventId, Gatherer, Hints, Inode, Lba, Lifetime, LockId, RemapPair, RemapWhen, Scheduler,
+    SchedulingHint, StreamId, ZoneAction,
 };
 use dovetail_time::SimTime;
 
@@ -123,6 +123,8 @@ pub(crate) struct Io<D> {
     written: Written,
     /// Depth of the exclusive holds of [`WRITERS`]: cleaning writes checkpoints.
     alone: u32,
+    /// The nodes that the last fsync logged are written.
+    last_link: Option<EventId>,
     /// Updates that are read where they wait.
     pub(crate) pending_remaps: PendingRemaps,
     /// Blocks that are read where they were before cleaning.
@@ -143,6 +145,7 @@ impl<D: Scheduler> Io<D> {
             gatherer,
             written: Written::default(),
             alone: 0,
+            last_link: None,
             pending_remaps: PendingRemaps::default(),
             held_moves: HeldMoves::default(),
             last_batch: 0,
@@ -368,6 +371,24 @@ impl<D: Scheduler> Io<D> {
     /// Submits all, and waits until the device has it (not until it survives a power cut).
     pub(crate) fn wait(&mut self) -> Result<(), DeviceError> {
         self.gatherer.wait()
+    }
+
+    /// Waits for the nodes that this fsync has logged, and for those of all fsyncs before it: they
+    /// are a chain, of which recovery reads as far as it goes (Linux:
+    /// `f2fs_wait_on_node_pages_writeback`). [`Self::end_link`] tells the next one.
+    pub(crate) fn await_link(&mut self) -> Result<EventId, DeviceError> {
+        self.wait()?;
+        let link = EventId(self.last_link.map_or(0, |last| last.0 + 1));
+        if let Some(last) = self.last_link.replace(link).filter(|l| !self.device().is_signalled(*l))
+        {
+            self.device_mut().hint(SchedulingHint::Await(last));
+        }
+        Ok(link)
+    }
+
+    /// The nodes of a link are written.
+    pub(crate) fn end_link(&mut self, link: EventId) {
+        self.device_mut().hint(SchedulingHint::Signal(link));
     }
 
     /// Waits until everything written survives a power cut.

@@ -175,7 +175,9 @@ impl<D: Scheduler> F2fs<D> {
             self.flush_for_fsync()?;
         }
         let pairs = self.io.pending_remaps.of(ino);
+        let link = if logged { Some(self.io.await_link()?) } else { None };
         self.remap_as_one(&pairs)?;
+        link.into_iter().for_each(|link| self.io.end_link(link));
         Ok(true)
     }
 

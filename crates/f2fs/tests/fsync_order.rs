@@ -1,0 +1,130 @@
+//! Steps of an fsync as a scheduler sees them, and fsyncs under a clock that stands still.
+
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, EventId, MemoryDevice, Scheduler,
+    SchedulingHint,
+};
+use dovetail_f2fs::{F2fs, Options};
+use dovetail_time::SimTime;
+use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
+
+use crate::common::mkfs;
+
+/// A step of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Write,
+    Flush,
+    Wait,
+    Await(EventId),
+    Signal(EventId),
+}
+
+/// A device that is scheduled: what waits for an event has to say so.
+struct Planned {
+    device: MemoryDevice,
+    steps: Vec<Step>,
+}
+
+impl BlockDevice for Planned {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match command {
+            Command::Write { .. } => self.steps.push(Step::Write),
+            Command::Flush => self.steps.push(Step::Flush),
+            _ => {}
+        }
+        self.device.submit(at, command)
+    }
+}
+
+impl Scheduler for Planned {
+    fn hint(&mut self, hint: SchedulingHint) {
+        match hint {
+            SchedulingHint::WaitAll => self.steps.push(Step::Wait),
+            SchedulingHint::Await(event) => self.steps.push(Step::Await(event)),
+            SchedulingHint::Signal(event) => self.steps.push(Step::Signal(event)),
+            _ => {}
+        }
+    }
+
+    fn is_signalled(&self, _: EventId) -> bool {
+        false // plans of other threads are still played
+    }
+}
+
+fn file<D: Scheduler>(fs: &mut F2fs<D>, name: &str) -> Ino {
+    let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+    fs.create(&Caller::default(), root, name.as_bytes(), &node).unwrap().ino
+}
+
+fn fsync_of(fs: &mut F2fs<Planned>, file: Ino) -> Vec<Step> {
+    // larger than what is written in place
+    (0..10).for_each(|n| fs.write(&Caller::default(), file, n * 8192, &[7; 4096]).unwrap());
+    fs.device_mut().steps.clear();
+    fs.fsync(file, false).unwrap();
+    std::mem::take(&mut fs.device_mut().steps)
+}
+
+/// Nodes of fsyncs are a chain in their log, and recovery reads as far as it goes: an fsync is not
+/// through before those of earlier ones are written. Its own nodes are not written before the data.
+#[test]
+fn an_fsync_waits_for_its_data_and_for_the_nodes_of_those_before_it() {
+    let device = Planned { device: mkfs(256 << 20, &[]), steps: Vec::new() };
+    // a small volume would be written in place
+    let options = Options { small_volume: Some(false), ..Options::default() };
+    let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
+    let files = ["a", "b"].map(|name| file(&mut fs, name));
+    fs.sync().unwrap();
+    let mut signalled = None;
+    for round in 0..3 {
+        for file in files {
+            let steps = fsync_of(&mut fs, file);
+            let at = |step: Step| steps.iter().position(|s| *s == step);
+            let data = at(Step::Write).unwrap();
+            let wait = at(Step::Wait).unwrap();
+            let nodes = steps.iter().rposition(|step| *step == Step::Write).unwrap();
+            assert!(data < wait && wait < nodes, "{round}: {steps:?}");
+            let link = steps.iter().find_map(|step| match step {
+                Step::Signal(event) => Some(*event),
+                _ => None,
+            });
+            let signal = at(Step::Signal(link.unwrap())).unwrap();
+            let flush = at(Step::Flush).unwrap();
+            assert!(nodes < signal && signal < flush, "{round}: {steps:?}");
+            if let Some(before) = signalled.replace(link.unwrap()) {
+                let awaited = at(Step::Await(before)).unwrap();
+                assert!(nodes < awaited && awaited < signal, "{round}: {steps:?}");
+            }
+        }
+    }
+}
+
+/// Times that do not change are no reason to write an inode; everything else is.
+#[test]
+fn what_is_fsynced_within_one_tick_survives_a_power_cut() {
+    let mut fs = F2fs::mount(mkfs(256 << 20, &[]), Options::default(), SimTime::ZERO).unwrap();
+    let caller = Caller::default();
+    let file = file(&mut fs, "a");
+    let mut expected = Vec::new();
+    for n in 1..=60_u64 {
+        // grows, in the inode at first, then in blocks; and is written over
+        let (offset, len) = if n % 3 == 0 { (n * 7, 50) } else { (n * 331, n as usize * 40) };
+        let bytes = vec![n as u8; len];
+        fs.write(&caller, file, offset, &bytes).unwrap();
+        let end = offset as usize + len;
+        expected.resize(expected.len().max(end), 0);
+        expected[offset as usize..end].copy_from_slice(&bytes);
+        fs.fsync(file, n % 2 == 0).unwrap();
+        let cut = F2fs::mount(fs.device().clone(), Options::default(), SimTime::ZERO);
+        let mut cut = cut.unwrap();
+        let root = cut.root();
+        let found = cut.lookup(root, b"a").unwrap();
+        let mut content = vec![0; found.size as usize];
+        cut.read(found.ino, 0, &mut content).unwrap();
+        assert!(content == expected, "after write {n}: {} bytes", content.len());
+    }
+}
