@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
 use dovetail_lab::bench::{BenchError, Stack};
-use dovetail_lab::linux::{Cut, LinuxCommand, LinuxOutcome};
+use dovetail_lab::linux::{Cut, LinuxCommand, LinuxOutcome, Recovery};
 use dovetail_lab::results::Results;
-use dovetail_linux::{Building, SOURCE};
+use dovetail_linux::{Building, SOURCE, quoted};
 use dovetail_time::{Ratio, parse_span};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -48,10 +48,9 @@ pub(crate) struct RunArguments {
     /// The command and its arguments; a single one is read by a shell.
     #[arg(required = true, last = true)]
     command: Vec<String>,
-    /// A Linux stack by name (see `dovetail stack list`) or .toml file; without one, the command has
-    /// the raw drive.
-    #[arg(long, short)]
-    stack: Option<String>,
+    /// A Linux stack by name (see `dovetail stack list`) or .toml file; linux-raw is the raw drive.
+    #[arg(long, short, default_value = "linux-raw")]
+    stack: String,
     /// The drive's profile (see `dovetail drive list`), in place of the stack's own.
     #[arg(long, short, value_name = "PROFILE")]
     drive: Option<String>,
@@ -113,16 +112,9 @@ fn shell_text(command: &[String]) -> String {
     }
 }
 
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 fn stack(arguments: &RunArguments) -> Result<Stack, Failure> {
     let usage = |error: BenchError| Failure::Usage(error.to_string());
-    let mut stack = match &arguments.stack {
-        Some(name) => Stack::load(name).map_err(usage)?,
-        None => Stack::raw_linux(),
-    };
+    let mut stack = Stack::load(&arguments.stack).map_err(usage)?;
     if !stack.is_linux() {
         return Err(Failure::Usage(format!(
             "stack {} is a modelled file system; Linux stacks are those whose file system begins with linux: (see \
@@ -165,14 +157,9 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
     if !to_stdout {
         print(&output)?;
         if let Some(recovery) = &recovery {
-            print(&format!(
-                "\nThe power went after {}. The drive takes commands again after {}, the volume is mounted after another {}. \
-                 Its checker says:\n{}\n",
-                recovery.cut_after,
-                recovery.drive,
-                recovery.mount,
-                recovery.check.trim_end()
-            ))?;
+            print(&recovered(recovery))?;
+        } else if arguments.power_cut.is_some() {
+            print("\nThe command ended before the power was to be cut.\n")?;
         }
     }
     let name = arguments.command.first().cloned().unwrap_or_default();
@@ -184,6 +171,21 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
         }
         _ => Ok(()),
     }
+}
+
+/// The way back from a power cut, in sentences.
+fn recovered(recovery: &Recovery) -> String {
+    let Recovery { cut_after, drive, mount, check } = recovery;
+    let mut text = format!(
+        "\nThe power went after {cut_after}. The drive takes commands again after {drive}."
+    );
+    if let Some(mount) = mount {
+        text += &format!(
+            " Mounting the volume takes another {mount}. Its checker says:\n{}",
+            check.trim_end()
+        );
+    }
+    text + "\n"
 }
 
 #[cfg(test)]

@@ -218,8 +218,10 @@ fn with_setting<T>(
     let seed = arguments.seed;
     let setting = Setting { scale, seed, threads, stop, clock: Some(&clock), changes: &changes };
     let done = run(&setting).map_err(|error| error.to_string())?;
-    if changes.were_missed() {
-        return Err("--with changed none of its stacks: it has none, or none of that name".into());
+    if let Some(missed) = changes.missed().next() {
+        return Err(format!(
+            "--with {missed} changed none of its stacks: it has none, or none of that name"
+        ));
     }
     Ok(done)
 }

@@ -71,7 +71,11 @@ fn a_figure_with_one_thing_changed_keeps_the_papers_statements() {
     assert_eq!(plain["paper"], slower["paper"]);
     assert_ne!(plain["ours"], slower["ours"]);
     let fails = [
-        ("iplfs-map-size --with memory=1GiB", Some(1), "--with changed none of its stacks"),
+        (
+            "iplfs-map-size --with memory=1GiB",
+            Some(1),
+            "--with memory=1GiB changed none of its stacks",
+        ),
         ("iplfs-map-size --with memory", Some(2), "KEY=VALUE"),
         ("rmipu-figure-1 --scale 1/128 --with memroy=1GiB", Some(1), "memroy"),
         ("rmipu-figure-1 --scale 1/128 --with drive.host.nothing=1", Some(1), "nothing"),

@@ -201,9 +201,10 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         self.now = self.now.max(at);
         let done = {
             let mut queue = self.queue.borrow_mut();
-            if queue.is_free(self.now, &command) {
+            // on CPUs that are counted it is handed over first, as a plan's commands are
+            if !self.cpus.are_limited() && queue.is_free(self.now, &command) {
                 let done = queue.issue(self.now, &command)?;
-                let handed_over = self.cpus.work(self.now, queue.charge());
+                let handed_over = self.now + queue.charge();
                 Some((done, handed_over))
             } else {
                 None

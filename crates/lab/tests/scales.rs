@@ -17,9 +17,11 @@ const NODE: f64 = 1018.0;
 const FILE: f64 = (1 << 20) as f64;
 /// Writes of a thread between two fsyncs.
 const BETWEEN: i32 = 10;
+/// Scales, and the seeds that make as many writes at each.
+const SCALES: [(&str, u64); 3] = [("1/128", 4), ("1/64", 2), ("1/32", 1)];
 
 /// The run of each stack at a scale, in their order.
-fn runs(stacks: &[&str], scale: &str) -> Vec<RunResult> {
+fn runs(stacks: &[&str], scale: &str, seed: u64) -> Vec<RunResult> {
     let source = Source::fio(JOB, "random-updates.fio", &[]).unwrap();
     let stacks: Vec<Stack> = stacks.iter().map(|name| Stack::load(name).unwrap()).collect();
     let experiment = Experiment {
@@ -28,7 +30,7 @@ fn runs(stacks: &[&str], scale: &str) -> Vec<RunResult> {
         precondition: false,
         stacks: &stacks,
         scale: scale.parse().unwrap(),
-        seed: 1,
+        seed,
         repetitions: 1,
         stop: &AtomicBool::new(false),
         final_sync: false,
@@ -47,25 +49,30 @@ fn spread(values: impl Iterator<Item = f64> + Clone) -> f64 {
     values.fold(0.0, f64::max) / least - 1.0
 }
 
-fn calls(run: &RunResult) -> f64 {
-    run.totals.calls_per_s
+/// Calls a second and the write amplification of file system and drive together, the mean of as
+/// many seeds as a scale is smaller than the greatest: how threads fall in step differs from seed
+/// to seed by up to 3 % of rm-ipu's calls and 8 % of iplfs's at 1/128.
+fn figures(stacks: &[&str], scale: &str, seeds: u64) -> Vec<(f64, f64)> {
+    let mut sums = vec![(0.0, 0.0); stacks.len()];
+    for seed in 1..=seeds {
+        for (sum, run) in sums.iter_mut().zip(runs(stacks, scale, seed)) {
+            sum.0 += run.totals.calls_per_s / seeds as f64;
+            sum.1 += run.totals.total_waf.unwrap() / seeds as f64;
+        }
+    }
+    sums
 }
 
-fn amplification(run: &RunResult) -> f64 {
-    run.totals.total_waf.unwrap()
-}
-
-/// Each stack stays within its tolerance, of calls a second and of the write amplification of file
-/// system and drive together.
-fn stay(scales: [&str; 3], stacks: &[(&str, f64, f64)]) {
+/// Each stack stays within its tolerance of calls a second and of the write amplification, at
+/// scales with their seeds.
+fn stay(scales: [(&str, u64); 3], stacks: &[(&str, f64, f64)]) {
     let names: Vec<&str> = stacks.iter().map(|(name, ..)| *name).collect();
-    let at = scales.map(|scale| runs(&names, scale));
+    let at = scales.map(|(scale, seeds)| figures(&names, scale, seeds));
     for (index, (name, of_calls, of_waf)) in stacks.iter().enumerate() {
-        let found = at.each_ref().map(|runs| &runs[index]);
-        let figures = found.map(|run| (calls(run), amplification(run)));
-        let told = format!("{name} at {scales:?}: {figures:?}");
-        assert!(spread(figures.iter().map(|(calls, _)| *calls)) <= *of_calls, "{told}");
-        assert!(spread(figures.iter().map(|(_, waf)| *waf)) <= *of_waf, "{told}");
+        let found = at.each_ref().map(|figures| figures[index]);
+        let told = format!("{name} at {scales:?}: {found:?}");
+        assert!(spread(found.iter().map(|(calls, _)| *calls)) <= *of_calls, "{told}");
+        assert!(spread(found.iter().map(|(_, waf)| *waf)) <= *of_waf, "{told}");
     }
 }
 
@@ -79,29 +86,28 @@ fn with_nodes(scale: f64) -> f64 {
 #[test]
 fn what_writes_no_nodes_is_the_same_at_three_scales() {
     let stacks = ["ext3", "ext4", "rm-ipu", "rm-ipu-fsync", "rm-ipu-adaptive"];
-    stay(["1/128", "1/64", "1/32"], &stacks.map(|name| (name, 0.05, 0.03)));
+    stay(SCALES, &stacks.map(|name| (name, 0.05, 0.03)));
 }
 
 #[test]
 fn logs_with_nodes_move_by_what_the_nodes_make() {
-    let scales = ["1/128", "1/64", "1/32"];
     let nodes = spread([128.0, 64.0, 32.0].into_iter().map(|below| with_nodes(1.0 / below)));
     assert!((0.15..0.18).contains(&nodes), "{nodes}");
     // a log of a busy volume sends no discards, and the drive moves more: 6.6 % fewer calls at 1/32;
     // an fsync writes the inode once a tick of the clock, so slower runs write more of them
-    stay(scales, &[("iplfs", nodes, nodes), ("f2fs-lfs", 0.08, 0.08)]);
+    stay(SCALES, &[("iplfs", nodes, nodes), ("f2fs-lfs", 0.08, 0.08)]);
 }
 
 #[test]
 fn f2fs_is_the_same_above_its_smallest_volumes() {
     // 7.5 % of the calls and 9.2 % of the amplification, for the same reasons
-    stay(["1/64", "1/48", "1/32"], &[("f2fs", 0.08, 0.10)]);
+    stay([("1/64", 1), ("1/48", 1), ("1/32", 1)], &[("f2fs", 0.08, 0.10)]);
 }
 
 #[test]
 fn nodes_of_f2fs_are_what_the_size_of_its_files_makes() {
     for (scale, below) in [("1/128", 128.0), ("1/64", 64.0)] {
-        let [run] = <[RunResult; 1]>::try_from(runs(&["f2fs"], scale)).unwrap();
+        let [run] = <[RunResult; 1]>::try_from(runs(&["f2fs"], scale, 1)).unwrap();
         let (found, nodes) = (run.totals.fs_waf.unwrap(), with_nodes(1.0 / below));
         // and the inode, if the clock has ticked since the last fsync
         let expected = 0.99 * nodes..=1.01 * (nodes + 1.0 / f64::from(BETWEEN));
@@ -114,7 +120,7 @@ fn nodes_of_f2fs_are_what_the_size_of_its_files_makes() {
 /// result of such a volume holds for no other.
 #[test]
 fn the_smallest_volume_of_f2fs_leaves_the_drive_more_room() {
-    let drive = |scale: &str| runs(&["f2fs"], scale)[0].totals.device_waf.unwrap();
+    let drive = |scale: &str| runs(&["f2fs"], scale, 1)[0].totals.device_waf.unwrap();
     let (small, large) = (drive("1/128"), drive("1/64"));
     assert!(small < 0.6 * large, "{small} beside {large}");
 }

@@ -29,7 +29,8 @@ pub struct Guest {
     /// CPU time of handing a request to the drive in ns.
     pub request_ns: u64,
     /// The work, as a shell script. The drive is `/dev/vda`, a folder for a volume
-    /// `/mnt/volume`, and `$OUT` the folder `out`; `mark` reports to [`crate::World::run`].
+    /// `/mnt/volume`, and `$OUT` the folder `out`. `mark begin` and `mark end` stand around what
+    /// is measured, and where the power may be cut.
     pub script: String,
     /// A folder of this machine to which the guest may write.
     pub out: PathBuf,
@@ -71,8 +72,9 @@ impl Guest {
         let errors = output.try_clone().map_err(LinuxError::io("the guest's console"))?;
         // without -R the guest's memory lies elsewhere in each run; norandmaps does the same for
         // its processes, whose mappings decide where requests are cut
-        let mut command = Command::new("setarch");
-        command.arg("-R").arg(&self.kernel);
+        // it must not outlive this process, whatever ends that: without a clock it would loop
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "setarch", "-R"]).arg(&self.kernel);
         command.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "norandmaps"]);
         command.args(["con=null", "con0=null,fd:1", "selinux=0", "null_blk.nr_devices=0"]);
         command.arg(format!("mem={}K", self.memory >> 10));
@@ -84,6 +86,12 @@ impl Guest {
         command.env_clear().stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let child = command.spawn().map_err(LinuxError::io("the guest's kernel"))?;
         Ok(Running { child, console, drive, clock, _folder: folder })
+    }
+
+    /// The marks that the script has made so far.
+    pub(crate) fn marks(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.out.join("marks")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
     }
 
     /// The script's own word on how it ended; `None` before.

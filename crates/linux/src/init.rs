@@ -3,8 +3,8 @@
 use std::path::Path;
 
 /// Prepares what programs of this machine need, runs the script, says how it ended. The host's
-/// files are the guest's root, for reading only; `$OUT` is a folder of the host. `mark` is a request
-/// that tells the drive where the work stands. The virtio driver calls every disk rotational and
+/// files are the guest's root, for reading only; `$OUT` is a folder of the host. `mark NAME` asks the
+/// drive for its name, which tells it where the work stands. The virtio driver calls every disk rotational and
 /// gives it a scheduler; a flash drive is neither.
 const INIT: &str = r#"#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/mnt LC_ALL=C PYTHONHASHSEED=0
@@ -18,8 +18,8 @@ export OUT=/mnt/out
 mkdir $OUT /mnt/volume
 mount -t hostfs -o '@OUT@' none $OUT
 cd /mnt
-mark() { read serial < /sys/block/vda/serial || :; }
-end() { echo "$1" > $OUT/end; while :; do mark; sleep 1; done; }
+mark() { echo "$1" >> $OUT/marks; read serial < /sys/block/vda/serial || :; }
+end() { echo "$1" > $OUT/end; while :; do mark over; sleep 1; done; }
 fail() { end "failed: $*"; }
 echo none > /sys/block/vda/queue/scheduler
 echo 0 > /sys/block/vda/queue/rotational

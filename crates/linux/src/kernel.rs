@@ -81,11 +81,18 @@ fn step(what: &'static str) -> impl FnOnce(io::Error) -> BuildError {
     move |error| BuildError::Step { what, why: error.to_string() }
 }
 
-/// The folder in which kernels are kept: `dovetail/linux-6.12` in the user's cache.
+/// Options and patch as one number: another kernel has another one.
+fn fingerprint() -> u32 {
+    let options = CONFIG.lines().filter(|line| !line.starts_with('#'));
+    crc32fast::hash(options.chain(PATCH.lines()).collect::<Vec<_>>().join("\n").as_bytes())
+}
+
+/// The folder in which this kernel is kept, in the user's cache.
 fn folder() -> Result<PathBuf, BuildError> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
-    Ok(cache.ok_or(BuildError::NoFolder)?.join("dovetail/linux-6.12"))
+    let kernel = format!("dovetail/linux-6.12-{:08x}", fingerprint());
+    Ok(cache.ok_or(BuildError::NoFolder)?.join(kernel))
 }
 
 /// The kernel that `DOVETAIL_KERNEL` names, or the one that [`build`] made.

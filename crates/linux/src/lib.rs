@@ -8,6 +8,7 @@
 
 mod calendar;
 mod error;
+mod file_system;
 mod guest;
 mod init;
 mod kernel;
@@ -17,6 +18,12 @@ mod world;
 pub const FIO_CLOCK: &str = "clocksource=clock_gettime";
 
 pub use error::LinuxError;
+pub use file_system::FileSystem;
 pub use guest::Guest;
 pub use kernel::{BuildError, Building, SOURCE, build, default_kernel};
-pub use world::{Cut, Ended, World};
+pub use world::{BEGIN, Cut, END, Ended, Event, World};
+
+/// A word that a shell takes as it is.
+pub fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -16,10 +16,18 @@ use crate::guest::{Guest, Running};
 
 /// Real time between two looks at whether the run is to be ended.
 const LOOK: Duration = Duration::from_secs(1);
+/// Longest real time in which a guest takes note of an interrupt. Assumed; it is microseconds.
+const ACKNOWLEDGED: Duration = Duration::from_secs(30);
 /// The disk's serial number in the guest.
 const NAME: &str = "dovetail";
 
-/// The time at which the power goes, counted from the guest's first mark on.
+/// The mark before what is measured.
+pub const BEGIN: &str = "begin";
+/// The mark after it.
+pub const END: &str = "end";
+
+/// The time at which the power goes, counted from the mark [`BEGIN`] on. It does not go after the
+/// mark [`END`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The drive has taken so many requests.
@@ -49,8 +57,17 @@ pub struct World<'a, D> {
     pub cut: Option<Cut>,
     /// Tells that the run is to be ended.
     pub stop: &'a dyn Fn() -> bool,
-    /// Is shown each request with the time of its issue, and the drive after it.
-    pub seen: &'a mut dyn FnMut(SimTime, &Done, &D),
+    /// Is shown each request with the time of its issue, each mark, and the drive after them.
+    pub seen: &'a mut dyn FnMut(SimTime, Event<'_>, &D),
+}
+
+/// A thing that happened at the drive.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A request was taken.
+    Request(&'a Done),
+    /// The guest's script has come to a mark.
+    Mark(&'a str),
 }
 
 /// A sign of life.
@@ -82,8 +99,10 @@ struct Connected<'a, D> {
     calendar: Calendar,
     drive: Option<UnixStream>,
     target: BlockTarget<D>,
-    /// Requests taken and the time, at the first mark.
-    marked: Option<(u64, SimTime)>,
+    /// Marks of the script so far.
+    marks: usize,
+    /// Requests taken and the time at [`BEGIN`]; `None` before it and after [`END`].
+    begun: Option<(u64, SimTime)>,
     ended: bool,
 }
 
@@ -106,7 +125,16 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
         let clock = running.clock.accept().map_err(LinuxError::io("the guest's clock"))?.0;
         let target = BlockTarget::new(Export::new(drive), NAME, 1, Notify::InBand);
         let calendar = Calendar::new(clock)?;
-        Ok(Self { world, running, calendar, drive: None, target, marked: None, ended: false })
+        Ok(Self {
+            world,
+            running,
+            calendar,
+            drive: None,
+            target,
+            marks: 0,
+            begun: None,
+            ended: false,
+        })
     }
 
     /// Plays until the script or the power ends; returns whether the power did.
@@ -151,16 +179,16 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
 
     /// The virtual time at which the power goes, if a time was given.
     fn cut_at(&self) -> Option<SimTime> {
-        match (self.world.cut, self.marked) {
-            (Some(Cut::After(span)), Some((_, marked))) => Some(marked + span),
+        match (self.world.cut, self.begun) {
+            (Some(Cut::After(span)), Some((_, begun))) => Some(begun + span),
             _ => None,
         }
     }
 
     /// Requests that the drive takes before the power goes.
     fn request_limit(&self) -> u64 {
-        match (self.world.cut, self.marked) {
-            (Some(Cut::Request(number)), Some((marked, _))) => marked.saturating_add(number),
+        match (self.world.cut, self.begun) {
+            (Some(Cut::Request(number)), Some((begun, _))) => begun.saturating_add(number),
             _ => u64::MAX,
         }
     }
@@ -212,6 +240,9 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
     fn listen(&mut self) -> Result<Sign, LinuxError> {
         let since = Instant::now();
         loop {
+            if (self.world.stop)() {
+                return Err(LinuxError::Stopped);
+            }
             let drive = match &self.drive {
                 Some(drive) => drive.as_fd(),
                 None => self.running.drive.as_fd(),
@@ -222,9 +253,6 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
             }
             if ready[1] {
                 return Ok(Sign::Clock);
-            }
-            if (self.world.stop)() {
-                return Err(LinuxError::Stopped);
             }
             if self.running.has_ended() {
                 return Err(self.died());
@@ -264,15 +292,22 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
             return Ok(());
         }
         let limit = self.request_limit();
-        let (mut marked, seen) = (false, &mut self.world.seen);
+        let (mut asked, seen) = (false, &mut self.world.seen);
         self.target.take(ring, now, limit, |done, drive| {
-            marked |= done.kind == Kind::Identify;
-            seen(now, done, drive);
+            asked |= done.kind == Kind::Identify;
+            seen(now, Event::Request(done), drive);
         })?;
-        if marked {
-            self.marked.get_or_insert((self.target.taken(), now));
-            self.ended = self.world.guest.end().is_some();
+        // whoever asks for the disk's name, only a script that has said so has come to a mark
+        let marks = if asked { self.world.guest.marks() } else { Vec::new() };
+        for mark in marks.iter().skip(self.marks) {
+            match mark.as_str() {
+                BEGIN => self.begun = Some((self.target.taken(), now)),
+                END => self.begun = None,
+                _ => self.ended = self.world.guest.end().is_some(),
+            }
+            (self.world.seen)(now, Event::Mark(mark), self.target.drive());
         }
+        self.marks = self.marks.max(marks.len());
         Ok(())
     }
 
@@ -281,7 +316,7 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
         self.calendar.move_to(at);
         for ring in self.target.complete(at)? {
             let calendar = &mut self.calendar;
-            let silence = self.world.guest.silence;
+            let silence = self.world.guest.silence.min(ACKNOWLEDGED);
             self.target.call(ring, |reply| acknowledged(reply, calendar, silence))?;
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Guests that fail, hang or find nothing: a sentence each.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use dovetail_linux::{Guest, LinuxError};
+use dovetail_ftl::Storage;
+use dovetail_linux::{Event, Guest, LinuxError, World};
 
 use crate::common::{Unreadable, drive, guest, run};
 
@@ -31,7 +32,7 @@ fn a_program_that_is_no_kernel_ends_at_once() {
 
 #[test]
 fn a_script_that_fails_tells_its_status() {
-    let Some(error) = error_of(|_| {}, "mark\nsh -c 'exit 3'\nmark") else { return };
+    let Some(error) = error_of(|_| {}, "mark begin\nsh -c 'exit 3'\nmark end") else { return };
     assert!(error.to_string().contains("ended with status 3"), "{error}");
 }
 
@@ -40,6 +41,38 @@ fn a_guest_that_hangs_is_ended() {
     let change = |guest: &mut Guest| guest.silence = Duration::from_secs(3);
     let Some(error) = error_of(change, "while :; do :; done") else { return };
     assert!(matches!(error, LinuxError::Hangs { .. }), "{error}");
+}
+
+/// A guest that works never lets the other side wait, and is stopped all the same.
+#[test]
+fn a_busy_guest_can_be_stopped() {
+    let out = tempfile::tempdir().unwrap();
+    let script =
+        "while :; do dd if=/dev/vda of=/dev/null bs=4k count=64 iflag=direct 2>/dev/null; done";
+    let Some(guest) = guest(script, out.path()) else { return };
+    let begun = Instant::now();
+    let stop = || begun.elapsed() > Duration::from_secs(2);
+    let world = World { guest: &guest, cut: None, stop: &stop, seen: &mut |_, _, _: &Storage| {} };
+    let error = world.run(drive("femu-32g", "1/64")).unwrap_err();
+    assert!(matches!(error, LinuxError::Stopped), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+/// Whoever asks for the disk's name has not come to a mark.
+#[test]
+fn a_question_for_the_name_of_the_disk_is_no_mark() {
+    let out = tempfile::tempdir().unwrap();
+    let script = "cat /sys/block/vda/serial\nmark begin\ncat /sys/block/vda/serial\nmark end";
+    let Some(guest) = guest(script, out.path()) else { return };
+    let mut marks = Vec::new();
+    let seen = &mut |_, event: Event<'_>, _: &Storage| {
+        if let Event::Mark(mark) = event {
+            marks.push(mark.to_owned());
+        }
+    };
+    let world = World { guest: &guest, cut: None, stop: &|| false, seen };
+    world.run(drive("femu-32g", "1/64")).unwrap();
+    assert_eq!(marks, ["begin", "end", "over"]);
 }
 
 #[test]

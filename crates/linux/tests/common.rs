@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo};
 use dovetail_ftl::{Overrides, Profile, Storage};
-use dovetail_linux::{Cut, Ended, Guest, LinuxError, World, default_kernel};
+use dovetail_linux::{Cut, Ended, Event, Guest, LinuxError, World, default_kernel};
 use dovetail_time::SimTime;
 
-/// A drive of a profile at 1/32: 1 GiB of femu-32g.
+/// A drive of a profile at a scale.
 pub(crate) fn drive(profile: &str, scale: &str) -> Storage {
     let overrides = Overrides { scale: Some(scale.parse().unwrap()), ..Overrides::default() };
     Storage::new(Profile::load(profile).unwrap().resolve(&overrides).unwrap()).unwrap()
@@ -44,7 +44,8 @@ pub(crate) fn run<D: BlockDevice>(
     cut: Option<Cut>,
 ) -> Result<(Ended<D>, Vec<Line>), LinuxError> {
     let mut lines = Vec::new();
-    let seen = &mut |at: SimTime, done: &dovetail_serve::vhost::Done, _: &D| {
+    let seen = &mut |at: SimTime, event: Event<'_>, _: &D| {
+        let Event::Request(done) = event else { return };
         let kind = format!("{:?}", done.kind);
         lines.push((at.as_ns(), kind, done.sector, done.bytes, done.at.as_ns()));
     };

@@ -1,14 +1,8 @@
-//! The same guest does the same in the same nanosecond: ten different jobs, each twice.
+//! The same guest does the same in the same nanosecond: eleven jobs, each twice.
+
+use dovetail_linux::FileSystem;
 
 use crate::common::{drive, guest, run, text};
-
-/// A file system, how it is made and how it is checked.
-type FileSystem = (&'static str, &'static str, &'static str);
-
-const F2FS: FileSystem = ("f2fs", "mkfs.f2fs -q -f", "fsck.f2fs --dry-run");
-const EXT4: FileSystem = ("ext4", "mkfs.ext4 -q -F", "e2fsck -f -n");
-const BTRFS: FileSystem = ("btrfs", "mkfs.btrfs -q -f", "btrfs check");
-const XFS: FileSystem = ("xfs", "mkfs.xfs -q -f", "xfs_repair -n");
 
 const THREADS: &str = "fio --clocksource=clock_gettime --thread --name=f --bs=4k --size=1m --numjobs=4 --randseed=1 \
                        --allrandrepeat=1 --rw=randwrite --fsync=10 --output=/dev/null";
@@ -40,10 +34,14 @@ threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
 
 /// A job on a file system, both ends of the guest's clock in `$OUT`. Content that mkfs draws
 /// (UUIDs) differs from run to run, and changes no request.
-fn on((fs, mkfs, check): FileSystem, job: &str) -> String {
+fn on(system: &str, job: &str) -> String {
+    let system = FileSystem::find(system).unwrap();
     format!(
-        "{mkfs} /dev/vda\nmount -t {fs} /dev/vda /mnt/volume\ncd /mnt/volume\nmark\n{job}\nsync\nmark\n\
-         cut -d' ' -f1 /proc/uptime > $OUT/uptime\ncd /mnt\numount /mnt/volume\n{check} /dev/vda"
+        "{}{}cd /mnt/volume\nmark begin\n{job}\nsync\nmark end\n\
+         cut -d' ' -f1 /proc/uptime > $OUT/uptime\n{}",
+        system.make(""),
+        system.mount(""),
+        system.check()
     )
 }
 
@@ -75,15 +73,15 @@ macro_rules! jobs {
 }
 
 jobs! {
-    threads_on_f2fs: on(F2FS, THREADS), 200;
-    threads_on_ext4: on(EXT4, THREADS), 500;
-    threads_on_btrfs: on(BTRFS, THREADS), 200;
-    threads_on_xfs: on(XFS, THREADS), 200;
-    deep_reads_on_f2fs: on(F2FS, DEEP_READS), 1000;
-    io_uring_on_ext4: on(EXT4, IO_URING), 1000;
-    copies_on_xfs: on(XFS, COPIES), 50;
-    git_on_btrfs: on(BTRFS, GIT), 50;
-    sqlite_on_f2fs: on(F2FS, SQLITE), 100;
-    writers_on_ext4: on(EXT4, WRITERS), 100;
+    threads_on_f2fs: on("f2fs", THREADS), 200;
+    threads_on_ext4: on("ext4", THREADS), 500;
+    threads_on_btrfs: on("btrfs", THREADS), 200;
+    threads_on_xfs: on("xfs", THREADS), 200;
+    deep_reads_on_f2fs: on("f2fs", DEEP_READS), 1000;
+    io_uring_on_ext4: on("ext4", IO_URING), 1000;
+    copies_on_xfs: on("xfs", COPIES), 50;
+    git_on_btrfs: on("btrfs", GIT), 50;
+    sqlite_on_f2fs: on("f2fs", SQLITE), 100;
+    writers_on_ext4: on("ext4", WRITERS), 100;
     a_raw_drive: "blkdiscard /dev/vda\ndd if=/dev/zero of=/dev/vda bs=64k count=100 oflag=direct", 100;
 }

@@ -6,13 +6,13 @@ const SCRIPT: &str = r#"
 cat /sys/block/vda/queue/zoned
 mkfs.f2fs -f -m /dev/vda
 mount -t f2fs /dev/vda /mnt/volume
-mark
+mark begin
 for i in 1 2 3 4 5 6; do
     dd if=/dev/zero of=/mnt/volume/f$i bs=1M count=64 conv=fsync 2>/dev/null
     rm -f /mnt/volume/f$((i - 2))
 done
 sync
-mark
+mark end
 umount /mnt/volume
 fsck.f2fs --dry-run /dev/vda
 "#;

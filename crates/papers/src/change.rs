@@ -1,13 +1,15 @@
 //! One thing that is another in a figure's stacks: the experiment that shows the cause of a
 //! difference.
 
+use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dovetail_ftl::{Profile, ProfileError};
 use dovetail_lab::bench::{BenchError, Stack};
 
-/// A key of a stack's file with another value, on all stacks of a figure or on one.
+/// A key of a stack's file with another value, on all stacks of a figure or on one. Mount options
+/// come to those that the stack has, and override them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The stack; all if there is none.
@@ -32,6 +34,15 @@ impl FromStr for Change {
             return Err("there is no key before the =".into());
         }
         Ok(Self { stack, key: key.into(), value: value.into() })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(stack) = &self.stack {
+            write!(f, "{stack}:")?;
+        }
+        write!(f, "{}={}", self.key, self.value)
     }
 }
 
@@ -84,30 +95,31 @@ impl Change {
 /// Changes that a run of figures is asked to make.
 #[derive(Debug, Default)]
 pub struct Changes {
-    all: Vec<Change>,
-    were_used: AtomicBool,
+    /// Each with whether a stack or a drive has taken it.
+    all: Vec<(Change, AtomicBool)>,
 }
 
 impl Changes {
     /// The changes, in the order in which they are made.
     pub fn new(all: Vec<Change>) -> Self {
-        Self { all, were_used: AtomicBool::new(false) }
+        Self { all: all.into_iter().map(|change| (change, AtomicBool::new(false))).collect() }
     }
 
-    /// Is true if there are changes and no stack took any: the figure is the same as without.
-    pub fn were_missed(&self) -> bool {
-        !self.all.is_empty() && !self.were_used.load(Ordering::Relaxed)
+    /// The changes that no stack took: the figure is the same as without them.
+    pub fn missed(&self) -> impl Iterator<Item = &Change> {
+        let missed = self.all.iter().filter(|(_, was_used)| !was_used.load(Ordering::Relaxed));
+        missed.map(|(change, _)| change)
     }
 
     /// A drive without a stack, with all changes of drives' figures.
     pub(crate) fn profile(&self, name: &str) -> Result<Profile, BenchError> {
         let failed = |error: ProfileError| BenchError::Drive(error.to_string());
-        let of_drive = |change: &Change| {
-            let key = change.key.strip_prefix("drive.").filter(|_| change.stack.is_none());
-            key.map(|key| (key.to_owned(), change.value()))
+        let of_drive = |(change, was_used): &(Change, AtomicBool)| {
+            let key = change.key.strip_prefix("drive.").filter(|_| change.stack.is_none())?;
+            was_used.store(true, Ordering::Relaxed);
+            Some((key.to_owned(), change.value()))
         };
         let figures: Vec<_> = self.all.iter().filter_map(of_drive).collect();
-        self.were_used.fetch_or(!figures.is_empty(), Ordering::Relaxed);
         let profile = Profile::load(name).map_err(failed)?;
         let figures = figures.iter().map(|(key, value)| (key.as_str(), value.clone()));
         profile.with_figures(figures).map_err(failed)
@@ -116,9 +128,9 @@ impl Changes {
     /// The stacks with all changes that are meant for them.
     pub(crate) fn applied(&self, stacks: &[Stack]) -> Result<Vec<Stack>, BenchError> {
         let changed = |stack: &Stack| {
-            self.all.iter().try_fold(stack.clone(), |stack, change| {
+            self.all.iter().try_fold(stack.clone(), |stack, (change, was_used)| {
                 let changed = change.applied(&stack)?;
-                self.were_used.fetch_or(changed.is_some(), Ordering::Relaxed);
+                was_used.fetch_or(changed.is_some(), Ordering::Relaxed);
                 Ok(changed.unwrap_or(stack))
             })
         };
@@ -152,12 +164,14 @@ mod tests {
 
     #[test]
     fn a_change_of_one_stack_leaves_the_others() {
-        let changes = Changes::new(vec!["ext4:memory=2GiB".parse().unwrap()]);
+        let all = ["ext4:memory=2GiB", "f2sf:memory=8GiB"].map(|change| change.parse().unwrap());
+        let changes = Changes::new(all.into());
         let stacks = ["f2fs", "ext4"].map(|name| Stack::load(name).unwrap());
         let found = changes.applied(&stacks[..1]).unwrap();
-        assert!(found == stacks[..1] && changes.were_missed());
+        assert!(found == stacks[..1] && changes.missed().count() == 2);
         assert_eq!(changes.applied(&stacks).unwrap()[1].memory, "2GiB");
-        assert!(!changes.were_missed() && !Changes::default().were_missed());
+        let missed: Vec<String> = changes.missed().map(ToString::to_string).collect();
+        assert_eq!(missed, ["f2sf:memory=8GiB"]);
     }
 
     #[test]
@@ -166,9 +180,9 @@ mod tests {
         let plain = drive(Profile::load("femu-32g").unwrap());
         let changes = Changes::new(vec!["drive.timing.read_us=7".parse().unwrap()]);
         assert_ne!(drive(changes.profile("femu-32g").unwrap()), plain);
-        assert!(!changes.were_missed());
+        assert_eq!(changes.missed().count(), 0);
         let changes = Changes::new(vec!["memory=2GiB".parse().unwrap()]);
-        assert!(changes.profile("femu-32g").is_ok() && changes.were_missed());
+        assert!(changes.profile("femu-32g").is_ok() && changes.missed().count() == 1);
     }
 
     #[test]

@@ -337,9 +337,9 @@ mod tests {
         let first_line =
             |width| LAYOUT.text(&runs, width).lines().next().unwrap_or_default().to_string();
         assert!(["first", "second", "third"].iter().all(|label| first_line(None).contains(label)));
-        let narrow = LAYOUT.text(&runs, Some(45));
-        assert!(narrow.lines().all(|line| line.chars().count() <= 45), "{narrow}");
-        assert!(!first_line(Some(45)).contains("third") && narrow.contains("third"), "{narrow}");
+        let narrow = LAYOUT.text(&runs, Some(36));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 36), "{narrow}");
+        assert!(!first_line(Some(36)).contains("third") && narrow.contains("third"), "{narrow}");
         assert!(
             LAYOUT.text(&runs, Some(3)).contains("third"),
             "too narrow for anything: one below the other"

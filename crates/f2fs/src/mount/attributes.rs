@@ -116,6 +116,7 @@ impl<D: Scheduler> F2fs<D> {
     fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
         self.note_change(ino);
         if has_times(self.inode(ino)?, now) {
+            self.nodes.count_edit();
             return Ok(());
         }
         let slot = self.load_node(ino, ino, 0)?;

@@ -180,9 +180,14 @@ impl NodeCache {
         }
     }
 
-    /// The number of edits of nodes: every call that changes the volume changes one.
+    /// The number of edits: every call that changes the volume changes a node, or counts as if.
     pub(crate) fn edits(&self) -> u64 {
         self.edits
+    }
+
+    /// Content was written within the tick of the clock in which the inode was changed last.
+    pub(crate) fn count_edit(&mut self) {
+        self.edits += 1;
     }
 
     pub(crate) fn dirty_count(&self) -> usize {

@@ -15,7 +15,7 @@ use super::{BenchError, Schedule};
 use crate::linux::file_system_of;
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 19] = [
+const BUILT_IN: [(&str, &str); 20] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
     ("f2fs-zoned", include_str!("../../../../stacks/f2fs-zoned.toml")),
@@ -34,6 +34,7 @@ const BUILT_IN: [(&str, &str); 19] = [
     ("linux-ext4", include_str!("../../../../stacks/linux-ext4.toml")),
     ("linux-btrfs", include_str!("../../../../stacks/linux-btrfs.toml")),
     ("linux-xfs", include_str!("../../../../stacks/linux-xfs.toml")),
+    ("linux-raw", include_str!("../../../../stacks/linux-raw.toml")),
     ("raw", include_str!("../../../../stacks/raw.toml")),
 ];
 
@@ -137,6 +138,7 @@ impl Stack {
             schedule.check().map_err(|what| failed(format!("[devirtualize] {what}")))?;
         }
         stack.check_raw().map_err(failed)?;
+        stack.check_linux().map_err(failed)?;
         if stack.host.queue_depth == 0 {
             return Err(failed(
                 "host.queue_depth: a drive that takes no requests does nothing; give 1 or more"
@@ -149,25 +151,6 @@ impl Stack {
     /// It is a drive without a file system.
     pub fn is_raw(&self) -> bool {
         self.filesystem == NONE
-    }
-
-    /// A real kernel in virtual time with a raw drive.
-    pub fn raw_linux() -> Self {
-        Self {
-            name: "linux-raw".into(),
-            about: "A real Linux kernel in virtual time with a raw drive.".into(),
-            filesystem: "linux:none".into(),
-            mount: String::new(),
-            sysfs: toml::Table::new(),
-            mkfs: toml::Table::new(),
-            drive: "femu-32g".into(),
-            drive_figures: BTreeMap::new(),
-            partition: None,
-            memory: default_memory(),
-            devirtualize: None,
-            kernel: None,
-            host: HostCosts::default(),
-        }
     }
 
     /// It is a real kernel in virtual time.
@@ -192,6 +175,37 @@ impl Stack {
             Some((key, _)) => Err(format!(
                 "{key} is of a file system, and filesystem = \"{NONE}\" is a drive without one: \
                  leave it out"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A guest takes of a stack what its own programs take.
+    fn check_linux(&self) -> Result<(), String> {
+        let Some(system) = file_system_of(&self.filesystem) else {
+            return match &self.kernel {
+                Some(_) => {
+                    Err("kernel is of a real one (filesystem = \"linux:...\"): leave it out".into())
+                }
+                None => Ok(()),
+            };
+        };
+        let other = self.mkfs.iter().find(|(key, value)| *key != "options" || !value.is_str());
+        if let Some((key, _)) = other {
+            return Err(format!(
+                "[mkfs] {key}: a real mkfs takes its command line, as options = \"...\""
+            ));
+        }
+        let settings = [
+            ("[devirtualize]", self.devirtualize.is_some()),
+            ("[sysfs]", !self.sysfs.is_empty() && system != "f2fs"),
+            ("mount", !self.mount.is_empty() && system == NONE),
+            ("[mkfs]", !self.mkfs.is_empty() && system == NONE),
+        ];
+        match settings.into_iter().find(|(_, is_there)| *is_there) {
+            Some((key, _)) => Err(format!(
+                "{key}: filesystem = \"{}\" has no use for it: leave it out",
+                self.filesystem
             )),
             None => Ok(()),
         }
@@ -239,7 +253,7 @@ impl Stack {
         let mount = if own.is_empty() { options.into() } else { format!("{own},{options}") };
         let stack = Self { mount, ..self.clone() };
         let failed = |reason| BenchError::StackFile { file: self.name.clone(), reason };
-        stack.check_raw().map_err(failed)?;
+        stack.check_raw().and_then(|()| stack.check_linux()).map_err(failed)?;
         Ok(stack)
     }
 

@@ -36,9 +36,9 @@ pub struct Recovery {
     pub cut_after: SimSpan,
     /// Time until the drive takes commands again.
     pub drive: SimSpan,
-    /// Virtual time that mounting takes.
-    pub mount: SimSpan,
-    /// Words of the file system's checker, which found no fault.
+    /// Virtual time that mounting takes; `None` for a raw drive.
+    pub mount: Option<SimSpan>,
+    /// Words of the file system's checker, which found no fault; nothing for a raw drive.
     pub check: String,
 }
 
@@ -64,7 +64,7 @@ impl LinuxCommand<'_> {
     pub fn run(&self) -> Result<LinuxOutcome, BenchError> {
         let failed = setup(self.stack);
         let run = format!(
-            "(\n{}\n) > $OUT/output 2>&1 && status=0 || status=$?\necho $status > $OUT/status",
+            "(\n{}\n) > $OUT/output 2>&1 && status=0 || status=$?\necho $status > $OUT/status\n",
             self.command
         );
         let work = Work {
@@ -92,7 +92,7 @@ impl LinuxCommand<'_> {
             }
             false => None,
         };
-        let status = guest.text("status").trim().parse().ok();
+        let status = guest.text("status").trim().parse().ok().filter(|_| recovery.is_none());
         Ok(LinuxOutcome { output: guest.text("output"), status, run, recovery })
     }
 
@@ -125,6 +125,7 @@ impl LinuxCommand<'_> {
         let mut watch = Watch::new(self.seed);
         guest.play(Watched::new(drive, blocks), None, self.stop, &mut watch)?;
         let mount = watch.recorder.last().at.since(watch.begin);
+        let mount = work.system.map(|_| mount);
         let check = guest.text("check");
         Ok(Recovery { cut_after, drive: cycle.duration, mount, check })
     }

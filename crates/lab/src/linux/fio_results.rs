@@ -2,6 +2,7 @@
 
 use dovetail_ftl::stats::CommandKind;
 use dovetail_time::{SimSpan, SimTime};
+use dovetail_workload::fio::JobFile;
 use serde::Deserialize;
 
 use crate::record::ThreadRecord;
@@ -26,6 +27,7 @@ struct FioJob {
 #[derive(Debug, Deserialize)]
 struct FioDirection {
     io_bytes: u64,
+    total_ios: u64,
     /// In milliseconds.
     runtime: u64,
     lat_ns: FioLatency,
@@ -54,6 +56,11 @@ impl FioJob {
     fn runtime(&self) -> SimSpan {
         let longest = [&self.read, &self.write, &self.trim].map(|direction| direction.runtime);
         SimSpan::from_ms(longest.into_iter().max().unwrap_or(0))
+    }
+
+    /// Calls that read, write or trim.
+    fn calls(&self) -> u64 {
+        [&self.read, &self.write, &self.trim].map(|direction| direction.total_ios).iter().sum()
     }
 
     fn record(&self, begin: SimTime) -> ThreadRecord {
@@ -87,24 +94,80 @@ pub(super) struct Records {
 }
 
 impl FioOutput {
-    /// The records of a run that began at `begin`; a group that waited for others (`stonewall`)
-    /// begins when they ended.
-    pub(super) fn records(&self, begin: SimTime) -> Records {
-        let (mut start, mut end, mut group) = (begin, begin, None);
-        let mut threads = Vec::new();
-        for job in &self.jobs {
-            if group != Some(job.groupid) {
-                (start, group) = (end, Some(job.groupid));
+    /// The records of a run of `file` that began at `begin`. Groups of one phase run at a time; the
+    /// next phase begins when the last one has ended.
+    ///
+    /// # Errors
+    /// Latencies without a histogram.
+    pub(super) fn records(&self, file: &JobFile, begin: SimTime) -> Result<Records, String> {
+        let phases = file.phases();
+        let phase = |job: &FioJob| phases.get(job.groupid as usize).copied().unwrap_or(0);
+        let delay = |job: &FioJob| SimSpan::from_ns(file.start_delay_ns(&job.jobname));
+        let mut starts = vec![begin; phases.len() + 1];
+        for now in 0..phases.len() {
+            let of_phase = self.jobs.iter().filter(|job| phase(job) == now);
+            let ends = of_phase.map(|job| starts[now] + delay(job) + job.runtime());
+            starts[now + 1] = ends.fold(starts[now], SimTime::max);
+        }
+        let record = |job: &FioJob| {
+            let record = job.record(starts[phase(job)] + delay(job));
+            if record.latencies.count() < job.calls() {
+                return Err(format!("job {}: not every latency is told", job.jobname));
             }
-            threads.push(job.record(start));
-            end = end.max(start + job.runtime());
-        }
+            Ok(record)
+        };
         let failed = self.jobs.iter().find(|job| job.error != 0);
-        Records {
-            threads,
+        Ok(Records {
+            threads: self.jobs.iter().map(record).collect::<Result<_, _>>()?,
             jobs: self.jobs.iter().map(|job| job.jobname.clone()).collect(),
-            elapsed: end.since(begin),
+            elapsed: starts[phases.len()].since(begin),
             error: failed.map(|job| (job.jobname.clone(), job.error)),
-        }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_workload::fio::Variables;
+    use serde_json::json;
+
+    use super::*;
+
+    fn job(name: &str, group: u32, runtime_ms: u64) -> serde_json::Value {
+        let none = json!({"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {"bins": {}}});
+        let write = json!({"io_bytes": 8192, "total_ios": 2, "runtime": runtime_ms,
+                           "lat_ns": {"bins": {"1000": 1, "3000": 1}}});
+        json!({"jobname": name, "groupid": group, "error": 0, "read": none, "write": write,
+               "trim": none, "sync": {"lat_ns": {"bins": {"5000": 1}}}})
+    }
+
+    fn records(text: &str, jobs: Vec<serde_json::Value>) -> Records {
+        let file = JobFile::parse(text, "j", &Variables::new()).unwrap();
+        let output: FioOutput = serde_json::from_value(json!({ "jobs": jobs })).unwrap();
+        output.records(&file, SimTime::from_ns(500)).unwrap()
+    }
+
+    #[test]
+    fn groups_run_at_a_time_and_a_stonewall_waits_for_all() {
+        let text = "[a]\nsize=1m\n[b]\nsize=1m\nnew_group\n[c]\nsize=1m\nstonewall\n[d]\nsize=1m\nstartdelay=1s\n";
+        let found = records(
+            text,
+            vec![job("a", 0, 300), job("b", 1, 200), job("c", 2, 50), job("d", 2, 100)],
+        );
+        assert_eq!(found.elapsed, SimSpan::from_ms(300 + 1100));
+        let starts: Vec<u64> =
+            found.threads.iter().map(|thread| thread.span.unwrap().0.as_ns() / 1_000_000).collect();
+        assert_eq!(starts, [0, 0, 300, 1300]);
+        assert_eq!(found.threads[0].latencies.count(), 3);
+        assert_eq!(found.threads[0].written_bytes, 8192);
+    }
+
+    #[test]
+    fn latencies_that_are_not_told_are_an_error() {
+        let file = JobFile::parse("[a]\nsize=1m\n", "j", &Variables::new()).unwrap();
+        let mut silent = job("a", 0, 1);
+        silent["write"]["lat_ns"] = json!({});
+        let output: FioOutput = serde_json::from_value(json!({ "jobs": [silent] })).unwrap();
+        assert!(output.records(&file, SimTime::ZERO).unwrap_err().contains("job a"));
     }
 }

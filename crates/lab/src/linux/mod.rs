@@ -13,17 +13,18 @@ use std::time::Duration;
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
 pub use dovetail_linux::Cut;
-use dovetail_linux::{Ended, Guest, LinuxError, World, default_kernel};
-use dovetail_serve::vhost::{Done, Kind};
+use dovetail_linux::{
+    BEGIN, END, Ended, Event, FileSystem, Guest, LinuxError, World, default_kernel,
+};
 use dovetail_time::{Ratio, SimSpan, SimTime};
 use tracing::info;
 
 use crate::bench::{BenchError, Job, Source, Stack};
-use crate::record::{Recorder, Rhythm, Scatter, summarize};
+use crate::record::{Recorder, Rhythm, Scatter, summarize_drive, with_workload};
 use crate::results::{RequestsResult, RunResult, StackResult, notes};
 pub use command::{LinuxCommand, LinuxOutcome, Recovery};
 use fio_results::{FioOutput, Records};
-use script::{FileSystem, LAY_OUT, Work, job_text};
+use script::{FioJob, RAN, Work};
 use watched::Watched;
 
 /// Begin of the name of a guest's file system in a stack.
@@ -84,15 +85,16 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
             "fio jobs run on files here; `dovetail linux run` works on a raw drive".into(),
         ));
     };
+    let fio = FioJob::new(file, job.scale.value(), job.seed);
     let work = Work {
         stack,
         system: Some(system),
         is_shrunk: job.scale.value() < 1.0,
-        prepare: LAY_OUT,
+        prepare: &fio.lay_out,
         run: &script::play(job.final_sync),
     };
     let guest = Prepared::new(stack, job.scale, work.script())?;
-    guest.put("job.fio", &job_text(&file.to_text(job.scale.value()), job.seed))?;
+    guest.put("job.fio", &fio.text)?;
     let (drive, prepared) = crate::bench::drive(job)?;
     let drive = drive.into_device();
     let blocks = stack.partition_blocks(drive.info().capacity(), job.scale)?;
@@ -101,7 +103,9 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
     let output = guest.fio_output().map_err(&failed)?;
     let records = serde_json::from_value::<FioOutput>(output.clone())
         .map_err(|error| failed(format!("fio's results cannot be read: {error}")))?
-        .records(watch.begin);
+        .records(file, watch.begin)
+        .map_err(&failed)?;
+    let records = Records { elapsed: records.elapsed + watch.synced(), ..records };
     let result = watch.results(&job.label, stack, job.scale, &ended.drive, records);
     let mut result = RunResult { precondition: prepared, seed: job.seed, ..result };
     result.fio = Some(output);
@@ -175,7 +179,7 @@ impl<'a> Prepared<'a> {
         watch: &mut Watch,
     ) -> Result<Ended<Watched>, BenchError> {
         info!("starting the guest");
-        let seen = &mut |at, done: &Done, drive: &Watched| watch.look(at, done.kind, drive);
+        let seen = &mut |at, event: Event<'_>, drive: &Watched| watch.look(at, event, drive);
         let ended = World { guest: &self.guest, cut, stop, seen }.run(drive);
         ended.map_err(|error| match error {
             LinuxError::Stopped => BenchError::Stopped,
@@ -212,8 +216,12 @@ fn last_lines(text: &str) -> String {
 struct Watch {
     recorder: Recorder,
     scatter: Scatter,
-    marks: u32,
+    is_measuring: bool,
     begin: SimTime,
+    /// The end of the job, before a sync at the end.
+    ran: Option<SimTime>,
+    /// The drive as it stood at the end.
+    of_drive: RunResult,
 }
 
 impl Watch {
@@ -221,39 +229,44 @@ impl Watch {
         Self {
             recorder: Recorder::new(0, Rhythm::Even(None)),
             scatter: Scatter::new(seed),
-            marks: 0,
+            is_measuring: false,
             begin: SimTime::ZERO,
+            ran: None,
+            of_drive: RunResult::default(),
         }
     }
 
-    fn is_measuring(&self) -> bool {
-        self.marks == 1
-    }
-
-    /// A request has been taken at `at`.
-    fn look(&mut self, at: SimTime, kind: Kind, drive: &Watched) {
-        if self.is_measuring() && self.recorder.is_due(at) {
-            self.recorder.sample(None, &drive.seen(at));
-        }
-        if kind != Kind::Identify {
-            return;
-        }
-        self.marks += 1;
-        match self.marks {
-            1 => {
+    fn look(&mut self, at: SimTime, event: Event<'_>, drive: &Watched) {
+        match event {
+            Event::Request(_) if self.is_measuring && self.recorder.is_due(at) => {
+                self.recorder.sample(None, &drive.seen(at));
+            }
+            Event::Request(_) => {}
+            Event::Mark(BEGIN) => {
                 info!(%at, "measuring");
-                self.begin = at;
+                (self.begin, self.is_measuring) = (at, true);
                 self.recorder.begin(None, &drive.seen(at));
                 drive.observe(self.scatter.observer(at));
             }
-            2 => self.end(at, drive),
-            _ => {}
+            Event::Mark(RAN) => self.ran = Some(at),
+            Event::Mark(END) => self.end(at, drive),
+            Event::Mark(_) => {}
         }
     }
 
-    /// Ends the measurement.
+    /// Ends the measurement: what comes after it, unmounting and checking, does not count.
     fn end(&mut self, at: SimTime, drive: &Watched) {
+        if !std::mem::take(&mut self.is_measuring) {
+            return;
+        }
         self.recorder.end(None, &drive.seen(at));
+        self.of_drive = summarize_drive(&self.recorder, &drive.drive);
+        drive.observe(Box::new(|_| {}));
+    }
+
+    /// Time that the sync at the end took.
+    fn synced(&self) -> SimSpan {
+        self.ran.map_or(SimSpan::ZERO, |ran| self.recorder.last().at.since(ran))
     }
 
     fn results(
@@ -266,7 +279,8 @@ impl Watch {
     ) -> RunResult {
         let Records { threads, jobs, elapsed, error } = records;
         self.recorder.adopt(threads);
-        let all = summarize(&self.recorder, &drive.drive, (elapsed, SimSpan::ZERO), &jobs);
+        let (of_drive, times) = (std::mem::take(&mut self.of_drive), (elapsed, SimSpan::ZERO));
+        let all = with_workload(of_drive, &self.recorder, times, &jobs, drive.drive.config());
         RunResult {
             label: label.into(),
             stack: StackResult {

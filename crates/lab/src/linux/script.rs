@@ -1,81 +1,36 @@
 //! The work of a guest as a shell script: a volume, a job or a command on it, a check.
 
-use dovetail_linux::FIO_CLOCK;
+use dovetail_linux::{FIO_CLOCK, FileSystem, quoted};
+use dovetail_workload::fio::{JobFile, JobText};
 
 use crate::bench::Stack;
 
-/// The file systems that a guest can make, with the programs that make and check them.
-const FILE_SYSTEMS: [FileSystem; 4] = [
-    FileSystem { name: "f2fs", mkfs: "mkfs.f2fs -q -f", check: "fsck.f2fs --dry-run" },
-    FileSystem { name: "ext4", mkfs: "mkfs.ext4 -q -F", check: "e2fsck -f -n" },
-    FileSystem { name: "btrfs", mkfs: "mkfs.btrfs -q -f", check: "btrfs check" },
-    FileSystem { name: "xfs", mkfs: "mkfs.xfs -q -f", check: "xfs_repair -n" },
-];
-
-/// A file system of the guest's kernel.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FileSystem {
-    pub(super) name: &'static str,
-    mkfs: &'static str,
-    check: &'static str,
-}
-
-impl FileSystem {
-    /// The file system of that name.
-    pub(super) fn find(name: &str) -> Option<Self> {
-        FILE_SYSTEMS.into_iter().find(|system| system.name == name)
-    }
-
-    /// The names of all, for messages.
-    pub(super) fn names() -> String {
-        FILE_SYSTEMS.map(|system| system.name).join(", ")
-    }
-
-    /// Makes a volume on the drive.
-    fn make(self, stack: &Stack) -> String {
-        let options = stack.mkfs.get("options").and_then(|value| value.as_str()).unwrap_or("");
-        format!("{} {options} /dev/vda", self.mkfs)
-    }
-
-    fn mount(self, stack: &Stack, is_shrunk: bool) -> String {
-        let options = match stack.mount.as_str() {
-            "" => String::new(),
-            options => format!("-o '{options}'"),
-        };
-        let settings = self.settings(stack, is_shrunk);
-        format!("mount -t {} {options} /dev/vda /mnt/volume\n{settings}", self.name)
-    }
-
-    /// Unmounts the volume and checks it; what the check says is in `$OUT/check`.
-    fn check(self) -> String {
-        let check = self.check;
-        format!(
-            r#"cd /mnt
-umount /mnt/volume
-{check} /dev/vda > $OUT/check 2>&1 || fail "$(echo; cat $OUT/check)""#
-        )
-    }
-
-    /// Settings of sysfs: the stack's own, and what a shrunk volume takes to behave as a large one.
-    fn settings(self, stack: &Stack, is_shrunk: bool) -> String {
-        if self.name != "f2fs" {
-            return String::new();
-        }
-        let own = stack.sysfs.iter().map(|(name, value)| (name.as_str(), value.to_string()));
-        let mut settings: Vec<(&str, String)> = own.collect();
-        let is_log = stack.mount.split(',').any(|option| option == "mode=lfs");
-        if is_shrunk && !is_log && !stack.sysfs.contains_key(IPU_POLICY.0) {
-            settings.push((IPU_POLICY.0, IPU_POLICY.1.into()));
-        }
-        let line = |(name, value)| format!("echo {value} > /sys/fs/f2fs/vda/{name}\n");
-        settings.into_iter().map(line).collect()
-    }
-}
+/// The folder of the volume in a guest.
+const VOLUME: &str = "/mnt/volume";
+/// The mark between the job and the sync at its end.
+pub(super) const RAN: &str = "ran";
 
 /// Linux lets volumes of up to 16 GiB overwrite in place whenever they can
 /// (`f2fs_tuning_parameters`); with `mode=lfs` there is nothing to set. A volume that stands for a
 /// larger one has that one's policy: in place for fsync of few pages only.
 const IPU_POLICY: (&str, &str) = ("ipu_policy", "16");
+
+/// Settings of sysfs: the stack's own, and what a shrunk volume takes to behave as a large one.
+fn settings(system: FileSystem, stack: &Stack, is_shrunk: bool) -> String {
+    if system.name != "f2fs" {
+        return String::new();
+    }
+    let own = stack.sysfs.iter().map(|(name, value)| (name.as_str(), value.to_string()));
+    let mut settings: Vec<(&str, String)> = own.collect();
+    let is_log = stack.mount.split(',').any(|option| option == "mode=lfs");
+    if is_shrunk && !is_log && !stack.sysfs.contains_key(IPU_POLICY.0) {
+        settings.push((IPU_POLICY.0, IPU_POLICY.1.into()));
+    }
+    let line = |(name, value): (&str, String)| {
+        format!("echo {} > /sys/fs/f2fs/vda/{name}\n", quoted(&value))
+    };
+    settings.into_iter().map(line).collect()
+}
 
 /// Work in a guest, between two marks.
 pub(super) struct Work<'a> {
@@ -90,44 +45,109 @@ pub(super) struct Work<'a> {
 }
 
 impl Work<'_> {
+    fn mount(&self, system: FileSystem) -> String {
+        system.mount(&self.stack.mount) + &settings(system, self.stack, self.is_shrunk)
+    }
+
     /// Makes and mounts a volume, works on it between two marks, checks it.
     pub(super) fn script(&self) -> String {
-        let Self { stack, system, is_shrunk, prepare, run } = *self;
-        let (begin, end) = match system {
+        let (begin, end) = match self.system {
             Some(system) => {
-                let (make, mount) = (system.make(stack), system.mount(stack, is_shrunk));
-                (format!("{make}\n{mount}\ncd /mnt/volume"), system.check())
+                let options = self.stack.mkfs.get("options").and_then(|value| value.as_str());
+                let make = system.make(options.unwrap_or(""));
+                (format!("{make}{}cd {VOLUME}\n", self.mount(system)), system.check())
             }
             None => (String::new(), String::new()),
         };
-        format!("exec > $OUT/log 2>&1\n{begin}\n{prepare}\nmark\n{run}\nmark\n{end}\n")
+        let Self { prepare, run, .. } = self;
+        format!("exec > $OUT/log 2>&1\n{begin}{prepare}mark begin\n{run}mark end\n{end}")
     }
 
-    /// Mounts the volume after a power cut, and checks it.
+    /// Mounts the volume after a power cut, between the marks, and checks it.
     pub(super) fn recovery(&self) -> String {
-        match self.system {
-            Some(system) => {
-                let mount = system.mount(self.stack, self.is_shrunk);
-                format!("exec > $OUT/log 2>&1\nmark\n{mount}\nmark\n{}\n", system.check())
-            }
-            None => "mark\nmark\n".into(),
+        let (mount, check) = match self.system {
+            Some(system) => (self.mount(system), system.check()),
+            None => (String::new(), String::new()),
+        };
+        format!("exec > $OUT/log 2>&1\nmark begin\n{mount}mark end\n{check}")
+    }
+}
+
+/// A fio job for a guest.
+pub(super) struct FioJob {
+    /// The job file, `$OUT/job.fio`.
+    pub(super) text: String,
+    /// Makes the folders and lays out the files.
+    pub(super) lay_out: String,
+}
+
+impl FioJob {
+    /// The job at a scale. Its clock must be the guest's, not the processor's, and each latency is
+    /// kept.
+    pub(super) fn new(file: &JobFile, share: f64, seed: u64) -> Self {
+        let JobText { text, folders } = file.to_text(share, VOLUME);
+        let folders: String =
+            folders.iter().map(|folder| format!("mkdir -p {}\n", quoted(folder))).collect();
+        Self {
+            text: format!(
+                "[global]\n{FIO_CLOCK}\ndirectory={VOLUME}\nallrandrepeat=1\nrandseed={seed}\n\
+                 lat_percentiles=1\nthread=1\n{text}"
+            ),
+            lay_out: format!(
+                "{folders}fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio\nsync\n"
+            ),
         }
     }
 }
 
-/// Lays out the files of `$OUT/job.fio`.
-pub(super) const LAY_OUT: &str = "fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio\nsync";
-
-/// Plays `$OUT/job.fio`; results are in `$OUT/fio.json`.
+/// Plays `$OUT/job.fio`; results are in `$OUT/fio.json`. A sync at the end comes after the mark
+/// [`RAN`].
 pub(super) fn play(final_sync: bool) -> String {
-    let sync = if final_sync { "sync" } else { "" };
-    format!("fio --output-format=json+ --output=$OUT/fio.json $OUT/job.fio || :\n{sync}")
+    let sync = if final_sync { "sync\n" } else { "" };
+    format!(
+        "fio --output-format=json+ --output=$OUT/fio.json $OUT/job.fio || :\nmark {RAN}\n{sync}"
+    )
 }
 
-/// The job for fio in a guest. Its clock must be the guest's, not the processor's.
-pub(super) fn job_text(text: &str, seed: u64) -> String {
-    format!(
-        "[global]\n{FIO_CLOCK}\ndirectory=/mnt/volume\nallrandrepeat=1\nrandseed={seed}\n\
-         lat_percentiles=1\nthread=1\n{text}"
-    )
+#[cfg(test)]
+mod tests {
+    use dovetail_workload::fio::Variables;
+
+    use super::*;
+
+    #[test]
+    fn options_reach_the_guest_as_words() {
+        let mut stack = Stack::load("linux-f2fs").unwrap();
+        stack.mount = "mode=lfs,x='; rm -rf /'".into();
+        stack.mkfs.insert("options".into(), "-O extra_attr".into());
+        let system = FileSystem::find("f2fs");
+        let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
+        let script = work.script();
+        assert!(script.contains("mkfs.f2fs -q -f -O extra_attr /dev/vda\n"), "{script}");
+        assert!(script.contains(&format!("-o {} /dev/vda", quoted(&stack.mount))), "{script}");
+        assert!(!script.contains(IPU_POLICY.0), "a log has none");
+        stack.mount = String::new();
+        let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
+        assert!(work.script().contains("echo '16' > /sys/fs/f2fs/vda/ipu_policy\n"));
+    }
+
+    #[test]
+    fn every_example_is_a_job_on_the_volume() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+        let jobs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        for path in jobs.filter(|path| path.extension().is_some_and(|e| e == "fio")) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let names = text.split("${").skip(1).filter_map(|rest| rest.split('}').next());
+            let variables = Variables::from_iter(names.map(|name| (name, "4")));
+            let file = JobFile::parse(&text, "job", &variables).unwrap();
+            let job = FioJob::new(&file, 0.5, 7);
+            let files = job.text.lines().filter(|line| line.starts_with("directory="));
+            assert!(
+                files.clone().all(|line| line.starts_with("directory=/mnt/volume")),
+                "{path:?}"
+            );
+            let names = job.text.lines().filter_map(|line| line.strip_prefix("filename="));
+            assert!(names.clone().all(|name| !name.starts_with('/')), "{path:?}");
+        }
+    }
 }

@@ -15,4 +15,4 @@ pub(crate) use sample::Sample;
 pub(crate) use scatter::Scatter;
 pub use scatter::Watcher;
 pub(crate) use snapshot::Seen;
-pub(crate) use summary::summarize;
+pub(crate) use summary::{summarize, summarize_drive, with_workload};

@@ -24,29 +24,48 @@ pub(crate) fn summarize(
     (elapsed, cpu): (SimSpan, SimSpan),
     jobs: &[String],
 ) -> RunResult {
+    let of_drive = summarize_drive(recorder, drive);
+    with_workload(of_drive, recorder, (elapsed, cpu), jobs, drive.config())
+}
+
+/// The results of a measurement as far as the drive knows them, as it stands now.
+pub(crate) fn summarize_drive(recorder: &Recorder, drive: &Storage) -> RunResult {
     let (first, last) = (&recorder.first, recorder.last());
     let counted = last.drive - first.drive;
     let memory = drive::memory(drive);
     let map_bytes_max = recorder.map_bytes_max.max(memory.map_bytes);
-    let totals = totals(recorder, &counted, (elapsed, cpu), drive.config());
-    let (described, wear) =
-        (drive::describe(drive.config(), drive), drive::wear(drive.config(), drive));
     RunResult {
         floors: drive.config().floors.iter().map(FloorResult::from).collect(),
-        lifetime: LifetimeResult::of(&totals, counted.programmed_pages(), &described, &wear),
-        totals,
         written: counts(&last.written, &first.written),
         events: counts(&last.events, &first.events),
         requests: requests(recorder),
-        latency: latencies_by_kind(&all_latencies(recorder)),
-        jobs: job_results(recorder, jobs),
-        drive: described,
+        drive: drive::describe(drive.config(), drive),
         map_cache: map_cache(drive.config(), drive, &counted),
         memory: MemoryResult { map_bytes_max, ..memory },
-        wear,
+        wear: drive::wear(drive.config(), drive),
         dies: drive::dies(drive, &recorder.baseline),
         series: series(recorder, drive),
         ..RunResult::default()
+    }
+}
+
+/// The same with what the workload did.
+pub(crate) fn with_workload(
+    of_drive: RunResult,
+    recorder: &Recorder,
+    (elapsed, cpu): (SimSpan, SimSpan),
+    jobs: &[String],
+    config: &DriveConfig,
+) -> RunResult {
+    let counted = recorder.last().drive - recorder.first.drive;
+    let totals = totals(recorder, &counted, (elapsed, cpu), config);
+    let programmed = counted.programmed_pages();
+    RunResult {
+        lifetime: LifetimeResult::of(&totals, programmed, &of_drive.drive, &of_drive.wear),
+        totals,
+        latency: latencies_by_kind(&all_latencies(recorder)),
+        jobs: job_results(recorder, jobs),
+        ..of_drive
     }
 }
 

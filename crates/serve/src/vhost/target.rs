@@ -28,6 +28,11 @@ impl<D: BlockDevice> BlockTarget<D> {
         Self { export, name: name.into(), device }
     }
 
+    /// The drive.
+    pub fn drive(&self) -> &D {
+        self.export.device()
+    }
+
     /// The drive, when the guest is gone; what was under way is done.
     pub fn into_export(self) -> Export<D> {
         self.export

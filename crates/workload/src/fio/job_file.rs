@@ -6,7 +6,7 @@ use super::ini::{Line, Section, sections};
 use super::options::{self, Rejected};
 use super::settings::Settings;
 use super::suggest::nearest;
-use super::text::SectionText;
+use super::text::{JobText, SectionText};
 use super::value::Value;
 use super::variables::{Unexpanded, Variables};
 
@@ -75,9 +75,31 @@ impl JobFile {
         Self { jobs: self.jobs.iter().map(job).collect(), ..self.clone() }
     }
 
-    /// The jobs as fio reads them, variables expanded, all sizes shrunk as [`Self::scaled`] does.
-    pub fn to_text(&self, share: f64) -> String {
-        self.texts.iter().map(|section| section.scaled(share)).collect()
+    /// The jobs as fio reads them, variables expanded, all sizes shrunk as [`Self::scaled`] does,
+    /// with their files below the folder `root`.
+    pub fn to_text(&self, share: f64, root: &str) -> JobText {
+        let mut jobs = JobText { text: String::new(), folders: Vec::new() };
+        self.texts.iter().for_each(|section| section.add_to(&mut jobs, share, root));
+        jobs
+    }
+
+    /// The phase of each of fio's groups, by its number: groups of one phase run at a time, a
+    /// `stonewall` begins the next one.
+    pub fn phases(&self) -> Vec<usize> {
+        let mut phases = vec![0];
+        for settings in self.jobs.iter().skip(1).map(|job| &job.settings) {
+            let last = phases.last().copied().unwrap_or(0);
+            if settings.stonewall || settings.new_group {
+                phases.push(last + usize::from(settings.stonewall));
+            }
+        }
+        phases
+    }
+
+    /// The longest time after which a job of that name begins (`startdelay`), in ns.
+    pub fn start_delay_ns(&self, name: &str) -> u64 {
+        let named = self.jobs.iter().filter(|job| job.name == name);
+        named.map(|job| job.settings.startdelay_ns.1).max().unwrap_or(0)
     }
 
     /// Name of the file in messages.
@@ -130,8 +152,8 @@ impl Parser<'_> {
 
     fn text(&self, section: &Section<'_>, kilo: u64) -> Result<SectionText, FioError> {
         let option = |line: &Line<'_>| {
-            let value = line.value.map(|value| self.expand(value, line.number)).transpose()?;
-            Ok((line.name.to_owned(), value))
+            let Given { option, value, line } = self.given(line)?;
+            Ok((option, line.value.map(|_| value)))
         };
         let options = section.options.iter().map(option).collect::<Result<_, _>>()?;
         Ok(SectionText { name: section.name.to_owned(), options, kilo })

@@ -38,5 +38,6 @@ pub use error::FioError;
 pub use job_file::JobFile;
 pub use options::{Effect, JobOption, OPTIONS};
 pub use pattern::Direction;
+pub use text::JobText;
 pub use variables::Variables;
 pub use workload::{FioWorkload, ThreadInfo};

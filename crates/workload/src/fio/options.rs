@@ -26,6 +26,12 @@ pub struct JobOption {
     effect: Action,
 }
 
+impl std::fmt::Debug for JobOption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 /// Effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {

@@ -1,33 +1,51 @@
-//! A job file as text for fio itself.
+//! A job file as text for fio itself, on a volume that is mounted at some folder.
 
+use super::options::{Effect, JobOption};
 use super::settings::scaled_bytes;
 use super::value::{Extent, Value};
 
 /// Options whose value is an amount: a size, a range of sizes, or a share of one.
 const SIZES: [&str; 5] = ["size", "io_size", "filesize", "offset", "offset_increment"];
 
+/// Jobs as fio reads them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobText {
+    /// The job file.
+    pub text: String,
+    /// Folders that must be there before fio runs.
+    pub folders: Vec<String>,
+}
+
 /// A section as it was read: its name, and each option with its value, or alone.
 #[derive(Clone, Debug)]
 pub(super) struct SectionText {
     pub name: String,
-    pub options: Vec<(String, Option<String>)>,
+    pub options: Vec<(&'static JobOption, Option<String>)>,
     /// The meaning of `k` in it: 1024 or 1000.
     pub kilo: u64,
 }
 
 impl SectionText {
-    /// The section with its amounts shrunk to a share of theirs, as [`super::JobFile::scaled`] does.
-    pub(super) fn scaled(&self, share: f64) -> String {
-        let mut text = format!("[{}]\n", self.name);
-        for (name, value) in &self.options {
-            text.push_str(name);
-            if let Some(value) = value {
-                text.push('=');
-                text.push_str(&self.scaled_value(name, value, share));
+    /// Adds the section to `jobs`: amounts are shrunk to a share of theirs, as
+    /// [`super::JobFile::scaled`] does, and files lie below the folder `root`. Options that change
+    /// no I/O are left out: who runs fio chooses clocks and output.
+    pub(super) fn add_to(&self, jobs: &mut JobText, share: f64, root: &str) {
+        jobs.text.push_str(&format!("[{}]\n", self.name));
+        for (option, value) in &self.options {
+            if option.effect() != Effect::Honoured || option.name == "randseed" {
+                continue;
             }
-            text.push('\n');
+            jobs.text.push_str(option.name);
+            if let Some(value) = value {
+                let value = match option.name {
+                    "directory" => below(root, value, &mut jobs.folders),
+                    "filename" => below("", value, &mut Vec::new()),
+                    name => self.scaled_value(name, value, share),
+                };
+                jobs.text.push_str(&format!("={value}"));
+            }
+            jobs.text.push('\n');
         }
-        text
     }
 
     fn scaled_value(&self, name: &str, text: &str, share: f64) -> String {
@@ -52,20 +70,50 @@ impl SectionText {
     }
 }
 
+/// Paths, separated by `:`, below a folder: slashes at the front are that folder, as everywhere
+/// here.
+fn below(root: &str, paths: &str, folders: &mut Vec<String>) -> String {
+    let path = |path: &str| {
+        let parts = path.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
+        let path = std::iter::once(root).filter(|root| !root.is_empty()).chain(parts);
+        path.collect::<Vec<_>>().join("/")
+    };
+    let paths: Vec<String> = paths.split(':').map(path).collect();
+    folders.extend(paths.iter().cloned());
+    paths.join(":")
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{JobFile, Variables};
 
+    fn text(job: &str, share: f64) -> super::JobText {
+        let variables = Variables::from_iter([("S", "64m")]);
+        JobFile::parse(job, "j", &variables).unwrap().to_text(share, "/mnt/v")
+    }
+
     #[test]
     fn amounts_shrink_and_everything_else_stays() {
-        let text =
-            "[global]\nbs=8k\nthread\n[a]\nsize=${S}\nfilesize=1m-4m\noffset=50%\n[b]\nsize=1m\n";
-        let variables = Variables::from_iter([("S", "64m")]);
-        let file = JobFile::parse(text, "j", &variables).unwrap();
+        let job = "[global]\nbs=8k\n[a]\nsize=${S}\nfilesize=1m-4m\noffset=50%\n[b]\nsize=1m\n";
         assert_eq!(
-            file.to_text(1.0 / 16.0),
-            "[global]\nbs=8k\nthread\n[a]\nsize=4194304\nfilesize=65536-262144\noffset=50%\n[b]\nsize=65536\n"
+            text(job, 1.0 / 16.0).text,
+            "[global]\nbs=8k\n[a]\nsize=4194304\nfilesize=65536-262144\noffset=50%\n[b]\nsize=65536\n"
         );
-        assert_eq!(file.to_text(1.0), text.replace("${S}", "64m"));
+        assert_eq!(text(job, 1.0).text, job.replace("${S}", "64m"));
+    }
+
+    #[test]
+    fn other_names_of_options_shrink_too_and_clocks_and_output_are_left_out() {
+        let job =
+            "[a]\nsize=16m\nio_limit=32m\nclocksource=cpu\ngtod_reduce=1\nrandseed=7\nthread\n";
+        assert_eq!(text(job, 0.5).text, "[a]\nsize=8388608\nio_size=16777216\n");
+    }
+
+    #[test]
+    fn files_lie_on_the_volume_wherever_the_job_had_them() {
+        let job = "[a]\nsize=1m\ndirectory=/data:./b/c\nfilename=/tmp/x\n";
+        let found = text(job, 1.0);
+        assert_eq!(found.text, "[a]\nsize=1m\ndirectory=/mnt/v/data:/mnt/v/b/c\nfilename=tmp/x\n");
+        assert_eq!(found.folders, ["/mnt/v/data", "/mnt/v/b/c"]);
     }
 }
