@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dovetail_linux::{SOURCE, build};
+use dovetail_linux::{SOURCE, build, default_kernel};
 
 use crate::install;
 
@@ -19,10 +19,13 @@ const PACKAGES: [(&str, &str); 8] = [
     ("xfsprogs", "mkfs.xfs"),
 ];
 
-/// Builds it where all find it, as `dovetail linux build` does.
+/// Builds it where all find it, as `dovetail linux build` does, unless it is there.
 pub(crate) fn linux_kernel(_: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
-    let program = build(Path::new(SOURCE), &mut |_| {}).map_err(|error| error.to_string())?;
+    let program = match default_kernel() {
+        Ok(program) => program,
+        Err(_) => build(Path::new(SOURCE), &mut |_| {}).map_err(|error| error.to_string())?,
+    };
     println!("{}", program.display());
     Ok(())
 }

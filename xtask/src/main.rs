@@ -289,9 +289,7 @@ fn cut_drives(test: &str, seeds: &str) -> Result<(), String> {
 
 fn kernel_check(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
-    if dovetail_linux::default_kernel().is_err() {
-        linux_kernel::linux_kernel(&[])?;
-    }
+    linux_kernel::linux_kernel(&[])?;
     let rounds = extra.first().map_or("30", String::as_str);
     cargo(&["test", "-p", "dovetail-f2fs", "--test", "kernel"], &[], &[("DOVETAIL_SEEDS", rounds)])
 }

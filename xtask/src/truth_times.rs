@@ -124,15 +124,17 @@ fn table(rows: &Rows) -> Result<String, String> {
         "| job | file system | time, s | fsync p50, us | fsync p99, us | writes | MiB written | flushes | reads |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
-    let (mut within, mut all) = (0, 0);
+    let mut tallies = LIMITS.map(|limit| Tally { limit, ..Tally::default() });
     for (job, runs) in rows {
         for system in SYSTEMS {
-            let (theirs, ours) = (&runs[&format!("linux-{system}")], &runs[system]);
-            let cell = Cells { theirs, ours };
+            let run = |name: &str| match &runs[name] {
+                Value::Null => Err(format!("{job}: there is no run of {name}: run it again")),
+                run => Ok(run),
+            };
+            let cell = Cells { theirs: run(&format!("linux-{system}"))?, ours: run(system)? };
+            let [times, tails] = &mut tallies;
             let beyond =
-                [cell.is_beyond("elapsed_s", LIMITS[0]), cell.is_beyond("fsync_p99_ns", LIMITS[1])];
-            all += 1;
-            within += u32::from(beyond == [false, false]);
+                [times.count(cell.both("elapsed_s")), tails.count(cell.both("fsync_p99_ns"))];
             let marked =
                 |text: String, beyond: bool| if beyond { format!("**{text}**") } else { text };
             writeln!(
@@ -149,9 +151,33 @@ fn table(rows: &Rows) -> Result<String, String> {
             .map_err(|error| error.to_string())?;
         }
     }
-    writeln!(text, "\n{within} of {all} rows are within both limits.")
-        .map_err(|e| e.to_string())?;
+    let [times, tails] = tallies;
+    writeln!(
+        text,
+        "\n{} of {} times and {} of {} p99 are within their limits.",
+        times.within, times.all, tails.within, tails.all
+    )
+    .map_err(|error| error.to_string())?;
     Ok(text)
+}
+
+/// Counter of figures that both runs have, and of those within a limit.
+#[derive(Default)]
+struct Tally {
+    limit: f64,
+    within: u32,
+    all: u32,
+}
+
+impl Tally {
+    /// Counts the kernel's figure and ours; true if ours is beyond the limit.
+    fn count(&mut self, both: Option<(f64, f64)>) -> bool {
+        let Some((theirs, ours)) = both.filter(|(theirs, _)| *theirs > 0.0) else { return false };
+        let is_beyond = (ours / theirs - 1.0).abs() > self.limit;
+        self.all += 1;
+        self.within += u32::from(!is_beyond);
+        is_beyond
+    }
 }
 
 /// Figures of one row.
@@ -163,12 +189,6 @@ struct Cells<'a> {
 impl Cells<'_> {
     fn both(&self, key: &str) -> Option<(f64, f64)> {
         Some((self.theirs[key].as_f64()?, self.ours[key].as_f64()?))
-    }
-
-    /// Ours differ from the kernel's by more than a share of these.
-    fn is_beyond(&self, key: &str, limit: f64) -> bool {
-        let both = self.both(key).filter(|(theirs, _)| *theirs > 0.0);
-        both.is_some_and(|(theirs, ours)| (ours / theirs - 1.0).abs() > limit)
     }
 
     /// The kernel's figure and ours.

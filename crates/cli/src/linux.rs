@@ -64,7 +64,7 @@ pub(crate) struct RunArguments {
     /// much virtual time (250ms); then boot again, mount and check the volume.
     #[arg(long, value_name = "AT", value_parser = cut)]
     power_cut: Option<Cut>,
-    /// Seed of the drive's policies.
+    /// Seed of the drive's policies and of all that is random in the guest.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

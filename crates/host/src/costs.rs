@@ -201,9 +201,9 @@ impl HostCosts {
         variants.into_iter().flatten().filter(|variant| variant.costs != *self).collect()
     }
 
-    /// CPU time of a call that moves so many blocks.
-    pub const fn call(&self, blocks: u64) -> SimSpan {
-        SimSpan::from_ns(self.syscall_ns + self.block_ns * blocks)
+    /// CPU time of a call that takes so many system calls and moves so many blocks.
+    pub const fn call(&self, system_calls: u32, blocks: u64) -> SimSpan {
+        SimSpan::from_ns(self.syscall_ns * system_calls as u64 + self.block_ns * blocks)
     }
 
     /// The largest request in blocks.

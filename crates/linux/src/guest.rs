@@ -24,6 +24,8 @@ pub struct Guest {
     pub kernel: PathBuf,
     /// Bytes of its memory.
     pub memory: u64,
+    /// The source of all that is random in it: UUIDs, names of temporary files, addresses.
+    pub seed: u64,
     /// CPU time of a system call in ns.
     pub syscall_ns: u64,
     /// CPU time of handing a request to the drive in ns.
@@ -78,6 +80,7 @@ impl Guest {
         command.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "norandmaps"]);
         command.args(["con=null", "con0=null,fd:1", "selinux=0", "null_blk.nr_devices=0"]);
         command.arg(format!("mem={}K", self.memory >> 10));
+        command.arg(format!("um_seed={}", self.seed));
         command.arg(format!("um_syscall_ns={}", self.syscall_ns));
         command.arg(format!("init={}", first.display()));
         command.arg(format!("uml_dir={}", folder.path().display()));

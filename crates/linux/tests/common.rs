@@ -26,6 +26,7 @@ pub(crate) fn guest(script: &str, out: &Path) -> Option<Guest> {
     Some(Guest {
         kernel,
         memory: 256 << 20,
+        seed: 1,
         syscall_ns: 1000,
         request_ns: 2000,
         script: format!("exec > $OUT/log 2>&1\n{script}"),

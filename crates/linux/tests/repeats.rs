@@ -1,9 +1,14 @@
 //! The same guest does the same in the same nanosecond: eleven jobs, each twice.
 
+use dovetail_block::{BlockDevice, BlockRange, Command, Content, Lba};
+use dovetail_ftl::Storage;
 use dovetail_linux::FileSystem;
+use dovetail_time::SimTime;
 
 use crate::common::{drive, guest, run, text};
 
+/// After every guest's end.
+const LATER: SimTime = SimTime::from_ns(1 << 60);
 const THREADS: &str = "fio --clocksource=clock_gettime --thread --name=f --bs=4k --size=1m --numjobs=4 --randseed=1 \
                        --allrandrepeat=1 --rw=randwrite --fsync=10 --output=/dev/null";
 const DEEP_READS: &str = "fio --clocksource=clock_gettime --name=r --bs=4k --size=4m --rw=randread --direct=1 \
@@ -32,8 +37,7 @@ threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
 [t.start() for t in threads]; [t.join() for t in threads]
 ""#;
 
-/// A job on a file system, both ends of the guest's clock in `$OUT`. Content that mkfs draws
-/// (UUIDs) differs from run to run, and changes no request.
+/// A job on a file system, the end of the guest's clock in `$OUT`.
 fn on(system: &str, job: &str) -> String {
     let system = FileSystem::find(system).unwrap();
     format!(
@@ -45,22 +49,44 @@ fn on(system: &str, job: &str) -> String {
     )
 }
 
-/// Runs a script twice, and holds every request of one against the other's.
+/// All that a drive holds, as one number.
+fn content(drive: &mut Storage) -> u32 {
+    const PIECE: u64 = 256;
+    let blocks = drive.info().capacity();
+    let mut hasher = crc32fast::Hasher::new();
+    for start in (0..blocks).step_by(PIECE as usize) {
+        let mut piece = vec![Content::Empty; PIECE.min(blocks - start) as usize];
+        let range = BlockRange::new(Lba(start), piece.len() as u64);
+        let read = Command::Read { range, into: Some(&mut piece) };
+        drive.submit(LATER, read).unwrap();
+        for block in piece {
+            match block {
+                Content::Bytes(bytes) => hasher.update(&bytes[..]),
+                other => hasher.update(format!("{other:?}").as_bytes()),
+            }
+        }
+    }
+    hasher.finalize()
+}
+
+/// Runs a script twice, and holds every request of one against the other's, and what the drives
+/// hold at the end.
 fn repeat(script: &str, requests: usize) {
     let runs: Vec<_> = (0..2)
         .filter_map(|_| {
             let out = tempfile::tempdir().unwrap();
             let guest = guest(script, out.path())?;
-            let (ended, lines) = run(&guest, drive("femu-32g", "1/32"), None)
+            let (mut ended, lines) = run(&guest, drive("femu-32g", "1/32"), None)
                 .unwrap_or_else(|error| panic!("{error}\n{}", text(out.path(), "log")));
-            Some((ended.at, lines, text(out.path(), "uptime")))
+            let content = content(&mut ended.drive);
+            Some((lines, (ended.at, text(out.path(), "uptime"), content)))
         })
         .collect();
     let [first, second] = &runs[..] else { return };
-    assert!(first.1.len() > requests, "{} requests", first.1.len());
-    let differs = first.1.iter().zip(&second.1).find(|(one, other)| one != other);
+    assert!(first.0.len() > requests, "{} requests", first.0.len());
+    let differs = first.0.iter().zip(&second.0).find(|(one, other)| one != other);
     assert_eq!(differs, None);
-    assert_eq!((first.1.len(), first.0, &first.2), (second.1.len(), second.0, &second.2));
+    assert_eq!((first.0.len(), &first.1), (second.0.len(), &second.1), "requests, end, content");
 }
 
 macro_rules! jobs {

@@ -199,6 +199,12 @@ pub trait Workload {
         Lifetime::NotSet
     }
 
+    /// System calls that each call of a thread takes: an asynchronous one may be handed over by
+    /// one and collected by another.
+    fn system_calls(&self, _thread: ThreadId) -> u32 {
+        1
+    }
+
     /// The path of a file from the root of the file system, without a slash before it.
     fn path(&self, file: FileId) -> &str;
 
@@ -242,6 +248,14 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn job(&self, thread: ThreadId) -> &str {
         (**self).job(thread)
+    }
+
+    fn lifetime(&self, thread: ThreadId) -> Lifetime {
+        (**self).lifetime(thread)
+    }
+
+    fn system_calls(&self, thread: ThreadId) -> u32 {
+        (**self).system_calls(thread)
     }
 
     fn path(&self, file: FileId) -> &str {

@@ -93,7 +93,7 @@ impl<'w> Session<'w> {
     }
 
     fn play_alone(&mut self, now: SimTime, effect: Effect) -> Result<(), BenchError> {
-        self.system.start(now, Lane::Alone, effect.blocks);
+        self.system.start(now, Lane::Alone, (1, effect.blocks));
         loop {
             match self.system.machine.advance()? {
                 Some(Event::Ended { lane: Lane::Alone, .. }) | None => return Ok(()),
@@ -287,7 +287,8 @@ impl<'w> Session<'w> {
         if kind_of(&call).is_some() && self.threads.workload.measured(thread, asked) {
             self.recorder.arrive(self.threads.busy());
         }
-        let handed_over = self.system.start(now, Lane::Call(slot), effect.blocks);
+        let work = (self.threads.workload.system_calls(thread), effect.blocks);
+        let handed_over = self.system.start(now, Lane::Call(slot), work);
         ahead.map_or(Ok(()), |later| self.fetch_later(now, later))?;
         let submission = Submission { handed_over, under_way };
         let Effect { bytes, again, .. } = effect;
@@ -345,7 +346,7 @@ impl<'w> Session<'w> {
             let effect = self.threads.perform(&mut self.system, at, call.thread, &call.call)?;
             call.again = effect.again;
             self.threads.put(slot, call);
-            self.system.start(at, Lane::Call(slot), effect.blocks);
+            self.system.start(at, Lane::Call(slot), (1, effect.blocks));
             return Ok(());
         }
         self.threads.end(slot, &call, at, &mut self.recorder);

@@ -37,8 +37,13 @@ impl System {
 
     /// Starts the plan of the call that was just made, after its CPU time; returns when that is
     /// over.
-    pub(super) fn start(&mut self, now: SimTime, lane: Lane, blocks: u64) -> SimTime {
-        let cost = self.costs.call(blocks);
+    pub(super) fn start(
+        &mut self,
+        now: SimTime,
+        lane: Lane,
+        (system_calls, blocks): (u32, u64),
+    ) -> SimTime {
+        let cost = self.costs.call(system_calls, blocks);
         self.cpu = SimSpan::from_ns(self.cpu.as_ns() + cost.as_ns());
         let worked = self.machine.work(now, cost);
         self.play(worked, lane);

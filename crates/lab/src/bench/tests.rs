@@ -1,6 +1,7 @@
 //! Tests of runs: wrong data is found, and the devirtualizer works beside a workload.
 
 use dovetail_block::{BLOCK_SIZE, Content, Pattern};
+use dovetail_host::HostCosts;
 use dovetail_time::Ratio;
 use dovetail_vfs::Caller;
 use dovetail_workload::FileId;
@@ -135,6 +136,21 @@ fn job_on(stack: &Stack) -> Job<'_> {
         restart: false,
         progress: &|_| {},
     }
+}
+
+/// A system call of 1 us for each call, and another one that collects it with libaio.
+#[test]
+fn an_engine_takes_its_system_calls() {
+    let mut stack = Stack::parse(STACK, "test.toml").unwrap();
+    stack.host = HostCosts { syscall_ns: 1000, block_ns: 0, request_ns: 0, ..stack.host };
+    let cpu_s = |engine: &str| {
+        let text = format!("[a]\nrw=write\nbs=4k\nsize=4m\ndirect=1\nioengine={engine}\n");
+        run(&job_on(&stack), &mut fio(&text)).unwrap().totals.cpu_s
+    };
+    let [sync, uring, libaio] = ["psync", "io_uring", "libaio"].map(cpu_s);
+    assert!((1023e-6..1030e-6).contains(&sync), "{sync}");
+    assert!((sync - uring).abs() < 1e-9, "{uring}");
+    assert!((libaio - sync - 1024e-6).abs() < 5e-6, "{libaio}");
 }
 
 /// Every read is compared with what was written last, by the file system's mirror and on the drive.

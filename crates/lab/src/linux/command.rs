@@ -74,7 +74,7 @@ impl LinuxCommand<'_> {
             prepare: "",
             run: &run,
         };
-        let guest = Prepared::new(self.stack, self.scale, work.script())?;
+        let guest = Prepared::new(self.stack, (self.scale, self.seed), work.script())?;
         let mut watch = Watch::new(self.seed);
         let ended = guest.play(self.drive()?, self.cut, self.stop, &mut watch)?;
         if ended.was_cut {
@@ -121,7 +121,7 @@ impl LinuxCommand<'_> {
         let lost = || BenchError::Drive("a log of the host's loses its map with the power".into());
         let (drive, cycle) =
             cycled.ok_or_else(lost)?.map_err(|error| BenchError::Drive(error.to_string()))?;
-        let guest = Prepared::new(self.stack, self.scale, work.recovery())?;
+        let guest = Prepared::new(self.stack, (self.scale, self.seed), work.recovery())?;
         let mut watch = Watch::new(self.seed);
         guest.play(Watched::new(drive, blocks), None, self.stop, &mut watch)?;
         let mount = watch.recorder.last().at.since(watch.begin);

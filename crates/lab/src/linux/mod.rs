@@ -93,7 +93,7 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
         prepare: &fio.lay_out,
         run: &script::play(job.final_sync),
     };
-    let guest = Prepared::new(stack, job.scale, work.script())?;
+    let guest = Prepared::new(stack, (job.scale, job.seed), work.script())?;
     guest.put("job.fio", &fio.text)?;
     let (drive, prepared) = crate::bench::drive(job)?;
     let drive = drive.into_device();
@@ -143,12 +143,18 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(stack: &'a Stack, scale: Ratio, script: String) -> Result<Self, BenchError> {
+    /// A guest at a scale with a seed.
+    fn new(
+        stack: &'a Stack,
+        (scale, seed): (Ratio, u64),
+        script: String,
+    ) -> Result<Self, BenchError> {
         let failed = setup(stack);
         let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
         let guest = Guest {
             kernel: kernel(stack).map_err(|error| failed(error.to_string()))?,
             memory: GUEST_BYTES + stack.memory_bytes(scale),
+            seed,
             syscall_ns: stack.host.syscall_ns,
             request_ns: stack.host.request_ns,
             script,

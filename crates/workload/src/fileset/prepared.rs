@@ -1,5 +1,6 @@
 //! A workload that finds a file set when it starts.
 
+use dovetail_block::Lifetime;
 use dovetail_time::SimTime;
 
 use super::FileSet;
@@ -49,6 +50,14 @@ impl<W: Workload> Workload for Prepared<W> {
         self.then.job(thread)
     }
 
+    fn lifetime(&self, thread: ThreadId) -> Lifetime {
+        self.then.lifetime(thread)
+    }
+
+    fn system_calls(&self, thread: ThreadId) -> u32 {
+        self.then.system_calls(thread)
+    }
+
     fn path(&self, file: FileId) -> &str {
         match file.0.checked_sub(self.offset()) {
             Some(inner) => self.then.path(FileId(inner)),
@@ -87,5 +96,31 @@ impl<W: Workload> Workload for Prepared<W> {
 
     fn fio(&self) -> Option<&FioWorkload> {
         self.then.fio()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fileset::{Amount, FileSetConfig};
+    use crate::fio::{JobFile, Variables};
+
+    /// A job tells the same of its threads in a box, and behind a file set.
+    #[test]
+    fn threads_stay_what_they_are() {
+        let text = "[a]\nrw=write\nsize=1m\nioengine=libaio\nwrite_hint=short\n";
+        let file = || JobFile::parse(text, "a.fio", &Variables::new()).unwrap();
+        let job = || FioWorkload::new(file(), 1).unwrap();
+        let all = FileSetConfig::new(Amount::Bytes(1 << 20));
+        let set = FileSet::generate("fill", &all, 1).unwrap();
+        let boxed: Box<dyn Workload> = Box::new(job());
+        let about = |workload: &dyn Workload| {
+            let thread = ThreadId(0);
+            let of = workload.job(thread).to_owned();
+            (workload.lifetime(thread), workload.system_calls(thread), of)
+        };
+        let told = about(&Prepared::new(set, boxed));
+        assert_eq!(told, about(&job()));
+        assert_eq!(told, (Lifetime::Short, 2, "a".into()));
     }
 }

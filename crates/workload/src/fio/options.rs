@@ -7,9 +7,7 @@ use dovetail_block::Lifetime;
 use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::Pattern;
-use super::settings::{
-    BLOCK_BYTES_MAX, Fallocate, Service, Settings, SyncWrites, engine_is_async, verify,
-};
+use super::settings::{BLOCK_BYTES_MAX, Engine, Fallocate, Service, Settings, SyncWrites, verify};
 use super::value::{Expected, NS_PER_S, NS_PER_US, Value};
 
 /// An option of fio.
@@ -229,7 +227,7 @@ pub static OPTIONS: &[JobOption] = &[
         v.flag().map(|f| s.unlink = f)
     }),
     set("ioengine", "sync, psync, vsync, pvsync, pvsync2, libaio, io_uring, posixaio", |s, v| {
-        s.engine_is_async = engine_is_async(v)?;
+        s.engine = Engine::parse(v)?;
         Ok(())
     }),
     set("iodepth", "above 1 with libaio, io_uring or posixaio and `direct=1` only", |s, v| {

@@ -50,7 +50,7 @@ pub(super) struct Settings {
     pub invalidate: bool,
     pub unlink: bool,
 
-    pub engine_is_async: bool,
+    pub engine: Engine,
     pub iodepth: u64,
     pub direct: bool,
     pub fsync: u64,
@@ -182,7 +182,7 @@ impl Default for Settings {
             create_on_open: false,
             invalidate: true,
             unlink: false,
-            engine_is_async: false,
+            engine: Engine::Sync,
             iodepth: 1,
             direct: false,
             fsync: 0,
@@ -247,7 +247,7 @@ impl Settings {
     /// Number of calls that may be under way: only asynchronous engines past the page cache have
     /// more than one.
     pub(super) const fn depth(&self) -> u64 {
-        if self.engine_is_async && self.direct { self.iodepth } else { 1 }
+        if self.engine.is_async() && self.direct { self.iodepth } else { 1 }
     }
 
     /// Number of random calls from one random offset to the next; 1 is every one.
@@ -310,15 +310,40 @@ impl SyncWrites {
     }
 }
 
-/// Returns whether the engine of this name has several calls under way. They are all the same here
-/// otherwise.
-pub(super) fn engine_is_async(value: Value<'_>) -> Result<bool, Expected> {
-    match value.text {
-        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(false),
-        "libaio" | "io_uring" | "posixaio" => Ok(true),
-        _ => Err(
-            "an engine that works on files: sync, psync, vsync, pvsync, pvsync2, libaio, io_uring or posixaio",
-        ),
+/// Engine of a job, as far as it makes a difference here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// A system call for each call, one at a time.
+    Sync,
+    /// `io_uring`: a system call hands over, the memory that both share tells the end.
+    IoUring,
+    /// `libaio`, `posixaio`: a system call hands over, another one collects.
+    Aio,
+}
+
+impl Engine {
+    pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
+        match value.text {
+            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Self::Sync),
+            "io_uring" => Ok(Self::IoUring),
+            "libaio" | "posixaio" => Ok(Self::Aio),
+            _ => Err(
+                "an engine that works on files: sync, psync, vsync, pvsync, pvsync2, libaio, io_uring or posixaio",
+            ),
+        }
+    }
+
+    /// It can have several calls under way.
+    pub(super) const fn is_async(self) -> bool {
+        !matches!(self, Self::Sync)
+    }
+
+    /// System calls that one of its calls takes.
+    pub(super) const fn system_calls(self) -> u32 {
+        match self {
+            Self::Sync | Self::IoUring => 1,
+            Self::Aio => 2,
+        }
     }
 }
 

@@ -189,6 +189,10 @@ impl Workload for FioWorkload {
         self.update(index, was_done);
     }
 
+    fn system_calls(&self, thread: ThreadId) -> u32 {
+        self.info(thread).job.settings.engine.system_calls()
+    }
+
     fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
         self.threads[thread.0 as usize].is_measured(begin)
     }
