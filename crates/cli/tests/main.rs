@@ -23,6 +23,7 @@ mod front_end;
 #[path = "../../f2fs/tests/kernel/guest.rs"]
 mod guest;
 mod image;
+mod linux;
 #[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
 #[path = "../../f2fs/tests/common/manifest.rs"]
 mod manifest;
