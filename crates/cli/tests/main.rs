@@ -16,6 +16,7 @@ mod cp;
 mod devirtualize;
 mod ext;
 mod extract;
+mod first_steps;
 #[allow(dead_code, reason = "a part of it is used")]
 #[path = "../../serve/tests/front_end/mod.rs"]
 mod front_end;

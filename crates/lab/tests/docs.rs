@@ -48,6 +48,7 @@ fn case() -> Case {
         ..common::bench_run("f2fs", "f2fs")
     };
     let handles = vec![HandleResult::default()];
+    run.totals.ramp_s = 1.0;
     run.totals.drive.placement = Some(PlacementResult { handles, ..PlacementResult::default() });
     let results = Results::of("varmail".into(), 1.0, 1, vec![run]);
     Case {

@@ -46,6 +46,9 @@ const TRACE: &[Row<RunResult>] = &[
 
 const THROUGHPUT: &[Row<RunResult>] = &[
     row("elapsed", |r| seconds(r.totals.elapsed_s)),
+    row("  of which ramps, not counted", |r| {
+        seconds(r.totals.ramp_s).filter(|_| r.totals.ramp_s > 0.0)
+    }),
     row("calls/s", |r| {
         (!r.stack.is_raw() && r.totals.calls > 0).then(|| rate(r.totals.calls_per_s))
     }),

@@ -189,6 +189,7 @@ impl<'w> Threads<'w> {
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
         if !self.workload.measured(call.thread, call.begin) {
+            recorder.warm_up(call.thread.0 as usize, call.begin, at);
             return;
         }
         self.fio.call(call.thread, &call.call, &outcome, call.submission);

@@ -7,6 +7,7 @@ mod sample;
 mod scatter;
 mod series;
 mod snapshot;
+mod spans;
 mod summary;
 mod window;
 

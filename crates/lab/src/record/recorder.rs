@@ -6,6 +6,7 @@ use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::Simulated;
 
 use super::snapshot::{Seen, Snapshot, Work};
+use super::spans;
 use super::window::Window;
 
 /// Intervals at most; when there are more, their length doubles.
@@ -21,6 +22,8 @@ pub(crate) struct ThreadRecord {
     pub(crate) written_bytes: u64,
     /// Begin of its first call and end of its last one.
     pub(crate) span: Option<(SimTime, SimTime)>,
+    /// The same of calls that are not counted: its warming up.
+    pub(crate) ramp: Option<(SimTime, SimTime)>,
 }
 
 /// The lengths of intervals.
@@ -154,6 +157,25 @@ impl Recorder {
         record.latencies.record(kind, latency);
         record.span = Some((record.span.map_or(begin, |(first, _)| first), end));
         self.window.latency(kind, latency);
+    }
+
+    /// Notes a call that is not counted: its thread warms up.
+    pub(crate) fn warm_up(&mut self, thread: usize, begin: SimTime, end: SimTime) {
+        let ramp = &mut self.threads[thread].ramp;
+        *ramp = Some((ramp.map_or(begin, |(first, _)| first), end));
+    }
+
+    /// Time since the measurement began in which threads warmed up and no call was counted.
+    pub(crate) fn warming_up(&self) -> SimSpan {
+        let start = self.first.at;
+        let of_thread = |thread: &ThreadRecord| {
+            let (begin, end) = thread.ramp?;
+            let end = thread.span.map_or(end, |(first, _)| first.max(end));
+            (end > start).then(|| (begin.max(start), end))
+        };
+        let ramps = self.threads.iter().filter_map(of_thread).collect();
+        let counted = self.threads.iter().filter_map(|thread| thread.span).collect();
+        spans::only_in(ramps, counted)
     }
 
     /// Calls under way, mean over arrivals.

@@ -99,7 +99,8 @@ fn totals(
     let parts = config.nand.geometry.subpages_per_page();
     let (first, last) = (&recorder.first, recorder.last());
     let elapsed_s = elapsed.as_secs_f64();
-    let seconds = elapsed_s.max(1e-9);
+    let warming_up = recorder.warming_up();
+    let seconds = (elapsed - warming_up).as_secs_f64().max(1e-9);
     let (read, written) = (
         last.work.read_bytes - first.work.read_bytes,
         last.work.written_bytes - first.work.written_bytes,
@@ -108,6 +109,7 @@ fn totals(
     let request_cpu = last.traffic.cpu.as_secs_f64() - first.traffic.cpu.as_secs_f64();
     Totals {
         elapsed_s,
+        ramp_s: warming_up.as_secs_f64(),
         calls,
         calls_per_s: calls as f64 / seconds,
         read_bytes: read,

@@ -10,6 +10,10 @@ use super::{CellsResult, MergesResult, PlacementResult, ProgramsByCause, ReadsBy
 pub struct Totals {
     /// From the first call to the end of the last one, in seconds.
     pub elapsed_s: f64,
+    /// Seconds of these in which jobs warmed up (`ramp_time`) and no call counted: rates are those
+    /// of the rest. Left out where there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ramp_s: f64,
     /// Calls.
     pub calls: u64,
     /// Calls a second.
@@ -37,6 +41,10 @@ pub struct Totals {
     /// Figures of the drive.
     #[serde(flatten)]
     pub drive: DriveTotals,
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// Figures of the drive over a whole run.

@@ -1,0 +1,78 @@
+//! Slips of people who use the command for the first time, and answers that once were wrong.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Writes 1 MiB.
+const JOB: &str = "[a]\nrw=write\nsize=1m\n";
+
+fn dovetail(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    command.args(arguments.split_whitespace()).current_dir(folder).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A folder with files.
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// Standard output of a command that succeeds.
+fn done(folder: &Path, arguments: &str) -> String {
+    let output = dovetail(folder, arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Standard error of a command that ends with a code, and says nothing else.
+fn refused(folder: &Path, arguments: &str, code: i32) -> String {
+    let output = dovetail(folder, arguments);
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments}: {message}");
+    assert_eq!(text(&output.stdout), "", "{arguments}");
+    message
+}
+
+fn json(folder: &Path, arguments: &str) -> Value {
+    serde_json::from_str(&done(folder, arguments)).unwrap()
+}
+
+/// A stack on a small partition, with more lines.
+fn stack(more: &str) -> String {
+    format!(
+        "name = \"small\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"192MiB\"\n{more}"
+    )
+}
+
+#[test]
+fn rates_leave_out_the_ramps_of_later_jobs() {
+    let job = |name: &str, more: &str| {
+        format!("[{name}]\nrw=write\nbs=64k\nsize=16m\nrate=20m\ntime_based\nruntime=500ms\nramp_time=250ms\n{more}")
+    };
+    let jobs = [job("one", ""), job("two", "stonewall\n"), job("three", "stonewall\n")].concat();
+    let folder = folder(&[("ramps.fio", &jobs), ("small.toml", &stack(""))]);
+    let results = json(folder.path(), "bench ramps.fio --stack small.toml --json");
+    let run = &results["runs"][0];
+    let rate = run["totals"]["write_mb_per_s"].as_f64().unwrap();
+    for job in run["jobs"].as_array().unwrap() {
+        let own = job["written_bytes"].as_f64().unwrap() / job["elapsed_s"].as_f64().unwrap() / 1e6;
+        assert!((rate / own - 1.0).abs() < 0.05, "{rate} MB/s in all, {own} of {}", job["name"]);
+    }
+    let ramps = run["totals"]["ramp_s"].as_f64().unwrap();
+    assert!((0.4..0.6).contains(&ramps), "{ramps}");
+    let table = done(folder.path(), "bench ramps.fio --stack small.toml");
+    assert!(table.contains("of which ramps, not counted"), "{table}");
+}
