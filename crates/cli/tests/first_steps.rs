@@ -76,3 +76,14 @@ fn rates_leave_out_the_ramps_of_later_jobs() {
     let table = done(folder.path(), "bench ramps.fio --stack small.toml");
     assert!(table.contains("of which ramps, not counted"), "{table}");
 }
+
+#[test]
+fn a_share_to_fill_needs_its_percent_sign() {
+    let folder = folder(&[("j.fio", JOB), ("small.toml", &stack(""))]);
+    let message = refused(folder.path(), "bench j.fio --stack small.toml --fill 50", 2);
+    assert!(message.contains("50 bytes are less than a block: write 50% for a share"), "{message}");
+    let run = &json(folder.path(), "bench j.fio --stack small.toml --fill 50% --json")["runs"][0];
+    let parts = run["occupancy"].as_array().unwrap();
+    let used = parts.iter().filter_map(Value::as_f64).sum::<f64>() / parts.len() as f64;
+    assert!((0.45..0.7).contains(&used), "{used}");
+}

@@ -1,5 +1,6 @@
 //! Content of a volume before a workload starts.
 
+use dovetail_block::BLOCK_SIZE;
 use dovetail_time::{Ratio, parse_bytes};
 use dovetail_workload::Workload;
 use dovetail_workload::fileset::{Amount, FileSet, FileSetConfig, Prepared};
@@ -40,10 +41,16 @@ impl Fill {
     /// Reads an amount: `50%` of the partition, or bytes as `100GiB`.
     ///
     /// # Errors
-    /// An amount that is neither 0% to 100% nor a number of bytes.
+    /// An amount that is neither 0% to 100% nor a number of bytes of at least one block.
     pub fn amount(text: &str) -> Result<FillAmount, String> {
         let Some(percent) = text.strip_suffix('%') else {
-            return parse_bytes(text).map(FillAmount::Bytes).map_err(|error| error.to_string());
+            let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+            return match bytes {
+                1..BLOCK_SIZE => Err(format!(
+                    "{bytes} bytes are less than a block: write {text}% for a share of the partition, {text}GiB for bytes"
+                )),
+                _ => Ok(FillAmount::Bytes(bytes)),
+            };
         };
         let share =
             percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
