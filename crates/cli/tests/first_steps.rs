@@ -87,3 +87,13 @@ fn a_share_to_fill_needs_its_percent_sign() {
     let used = parts.iter().filter_map(Value::as_f64).sum::<f64>() / parts.len() as f64;
     assert!((0.45..0.7).contains(&used), "{used}");
 }
+
+#[test]
+fn options_that_fio_takes_without_a_value_are_taken_so() {
+    let bare = "hipri\nsqthread_poll\nregisterfiles\nfixedbufs\nuserspace_reap\n";
+    let exits = format!("{JOB}exitall\n");
+    let folder = folder(&[("bare.fio", &format!("{JOB}{bare}")), ("exits.fio", &exits)]);
+    done(folder.path(), "bench bare.fio --stack f2fs --scale 1/64");
+    let message = refused(folder.path(), "bench exits.fio --stack f2fs --scale 1/64", 1);
+    assert!(message.contains("\"exitall\" would change the I/O"), "{message}");
+}

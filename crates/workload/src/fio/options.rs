@@ -115,6 +115,10 @@ const fn refused(name: &'static str, harmless: &'static [&'static str]) -> JobOp
     JobOption { name, aliases: &[], about: "", bare: false, effect: Action::Refuse(harmless) }
 }
 
+const fn refused_flag(name: &'static str, harmless: &'static [&'static str]) -> JobOption {
+    JobOption { bare: true, ..refused(name, harmless) }
+}
+
 const COUNT_MAX: u64 = 1 << 40;
 
 /// Every option, in the order of fio's manual.
@@ -318,12 +322,12 @@ pub static OPTIONS: &[JobOption] = &[
     inert("error_dump"),
     inert("experimental_verify"),
     inert("fadvise_hint"),
-    inert("fixedbufs"),
+    inert_flag("fixedbufs"),
     inert("force_async"),
     inert("gid"),
     inert("gtod_cpu"),
     inert("gtod_reduce"),
-    inert("hipri"),
+    inert_flag("hipri"),
     inert("hipri_percentage"),
     inert("hugepage-size"),
     inert("ioscheduler"),
@@ -356,12 +360,12 @@ pub static OPTIONS: &[JobOption] = &[
     inert("random_generator"),
     inert("rate_cycle").aka(&["ratecycle"]),
     inert_flag("refill_buffers"),
-    inert("registerfiles"),
+    inert_flag("registerfiles"),
     inert("scramble_buffers"),
     inert("significant_figures"),
     inert("slat_percentiles"),
     inert("softrandommap"),
-    inert("sqthread_poll"),
+    inert_flag("sqthread_poll"),
     inert("sqthread_poll_cpu"),
     inert("stats"),
     inert_flag("thread"),
@@ -369,7 +373,7 @@ pub static OPTIONS: &[JobOption] = &[
     inert("unified_rw_reporting"),
     inert("unique_filename"),
     inert("unit_base"),
-    inert("userspace_reap"),
+    inert_flag("userspace_reap"),
     inert("verify_async"),
     inert("verify_async_cpus"),
     inert("verify_dump"),
@@ -393,8 +397,8 @@ pub static OPTIONS: &[JobOption] = &[
     refused("exec_postrun", &[]),
     refused("exec_prerun", &[]),
     refused("exit_what", &[]),
-    refused("exitall", &["0"]),
-    refused("exitall_on_error", &["0"]),
+    refused_flag("exitall", &["0"]),
+    refused_flag("exitall_on_error", &["0"]),
     refused("fill_device", &["0"]).aka(&["fill_fs"]),
     refused("flow", &["0"]),
     refused("flow_id", &["0"]),
