@@ -17,7 +17,7 @@ use dovetail_time::Ratio;
 use dovetail_workload::file_trace::{
     ClosedLoop, FileTrace, FileTraceError, FileTraceOptions, Pace,
 };
-use dovetail_workload::personality::Personality;
+use dovetail_workload::personality::{Personality, builtin_personalities};
 
 use crate::choices::{Spare, bytes, caches, schemes};
 use crate::output::{Outputs, check_writable, is_stdout};
@@ -29,14 +29,15 @@ use crate::{Failure, drive, memory};
 /// Run a workload on several stacks in virtual time, side by side.
 ///
 /// A stack is a file system with its options on a simulated drive (see `dovetail stack list`). The
-/// workload is a fio job file (.fio), a personality of Filebench's by name or as a .toml file, or a
+/// workload is a fio job file, a personality of Filebench's by name or as a .toml file, or a
 /// file-level trace, known by its content. The stack raw is a drive without a file system, for fio
 /// jobs with filename=/dev/nvme0n1. Several drives or comma-separated options make one run for each
 /// combination.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp, media, office,
-    /// code), a personality's .toml file, or a file-level trace (plain, gzip or zstd).
+    /// A fio job file of any name (- for standard input), a personality's name (fileserver,
+    /// varmail, webserver, oltp, media, office, code), a personality's .toml file, or a file-level
+    /// trace (plain, gzip or zstd).
     job: String,
     /// Stacks by name (see `dovetail stack list`) or .toml file.
     #[arg(long, short, required = true, value_delimiter = ',')]
@@ -148,7 +149,7 @@ impl From<FillFiles> for FillWith {
 }
 
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
-    if !arguments.job.ends_with(".fio") && FileTrace::is_one(Path::new(&arguments.job)) {
+    if is_file_trace(&arguments.job) {
         return file_trace(arguments);
     }
     let options = [
@@ -164,14 +165,28 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     load_source(&arguments.job, &arguments.variables)
 }
 
+/// A file-level trace, by its first lines; what is no file cannot be read twice.
+fn is_file_trace(job: &str) -> bool {
+    !job.ends_with(".fio") && Path::new(job).is_file() && FileTrace::is_one(Path::new(job))
+}
+
+/// A fio job: standard input, or a file that is neither a trace nor a personality. fio takes any
+/// name.
+fn is_fio_job(job: &str) -> bool {
+    let is_other = job.ends_with(".toml") || builtin_personalities().any(|name| name == job);
+    let is_there = std::fs::metadata(job).is_ok_and(|found| !found.is_dir());
+    job == "-" || job.ends_with(".fio") || (is_there && !is_other && !is_file_trace(job))
+}
+
 /// A workload by its file or name, with its variables set; a file-level trace as it is.
 pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<Source, Failure> {
-    if job.ends_with(".fio") {
-        let failed = |error| Failure::Failed(format!("{job} cannot be read: {error}"));
-        let text = dovetail_time::read_text(job).map_err(failed)?;
-        return Source::fio(&text, job, variables).map_err(Failure::failed);
+    if is_fio_job(job) {
+        let (path, name) = if job == "-" { ("/dev/stdin", "stdin") } else { (job, job) };
+        let failed = |error| Failure::Failed(format!("{name} cannot be read: {error}"));
+        let text = dovetail_time::read_text(path).map_err(failed)?;
+        return Source::fio(&text, name, variables).map_err(Failure::failed);
     }
-    if FileTrace::is_one(Path::new(job)) {
+    if is_file_trace(job) {
         let trace = Arc::new(FileTrace::open(Path::new(job)).map_err(Failure::failed)?);
         return Ok(Source::FileTrace(FileTraceSource {
             trace,

@@ -97,3 +97,20 @@ fn options_that_fio_takes_without_a_value_are_taken_so() {
     let message = refused(folder.path(), "bench exits.fio --stack f2fs --scale 1/64", 1);
     assert!(message.contains("\"exitall\" would change the I/O"), "{message}");
 }
+
+#[test]
+fn a_fio_job_may_have_any_name_and_come_from_standard_input() {
+    let folder = folder(&[("job", JOB), ("job.ini", JOB), ("job.FIO", JOB)]);
+    for name in ["job", "job.ini", "job.FIO"] {
+        done(folder.path(), &format!("bench {name} --stack f2fs --scale 1/64"));
+    }
+    for name in ["-", "/dev/stdin"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+        command.args(["bench", name, "--stack", "f2fs", "--scale", "1/64"]);
+        command.stdin(std::fs::File::open(folder.path().join("job")).unwrap());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    let message = refused(folder.path(), "bench jib --stack f2fs", 1);
+    assert!(message.contains("there is no file jib, and no personality of that name"), "{message}");
+}

@@ -5,12 +5,14 @@
 
 mod clock;
 mod floor;
+mod nearest;
 mod rng;
 mod text;
 mod units;
 
 pub use clock::{SimSpan, SimTime};
 pub use floor::AtFloor;
+pub use nearest::{did_you_mean, nearest};
 pub use rng::Rng;
 pub use text::read_text;
 pub use units::{Ratio, UnitError, format_bytes, format_count, parse_bytes, parse_span};

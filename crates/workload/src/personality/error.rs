@@ -1,12 +1,18 @@
 //! Errors of a personality: sentences that name the file and the key.
 
+use dovetail_time::did_you_mean;
+
 use super::builtin_personalities;
 
 /// A personality that cannot be used; the message names the file, the key and what is allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum PersonalityError {
     /// Neither a personality of the project nor a file.
-    #[error("there is no personality '{name}': give one of {known}, or the path of a .toml file", known = known())]
+    #[error(
+        "there is no file {name}, and no personality of that name{hint} (there are {known})",
+        hint = did_you_mean(name, builtin_personalities()),
+        known = known()
+    )]
     Unknown {
         /// Name that was asked for.
         name: String,
