@@ -125,6 +125,14 @@ fn the_library_comes_with_its_license() {
 }
 
 #[test]
+fn an_axis_of_latencies_names_its_own_kind() {
+    assert!(CHARTS_JS.contains("{ read: \"Read\", write: \"Write\", flush: \"Sync\" }"));
+    for label in ["`${LATENCY_OF[kind]} latency`", "`${LATENCY_OF[kind]} latency (log scale)`"] {
+        assert_eq!(CHARTS_JS.matches(label).count(), 1, "{label}");
+    }
+}
+
+#[test]
 fn scripts_cannot_end_early() {
     for part in [CHARTS_JS, results_page::JS, START_JS, LIBRARY_JS, LIBRARY_LICENSE] {
         assert!(!part.contains("</script") && !part.contains("<!--"));
