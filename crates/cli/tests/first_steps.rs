@@ -114,3 +114,19 @@ fn a_fio_job_may_have_any_name_and_come_from_standard_input() {
     let message = refused(folder.path(), "bench jib --stack f2fs", 1);
     assert!(message.contains("there is no file jib, and no personality of that name"), "{message}");
 }
+
+#[test]
+fn a_free_inode_is_no_damage() {
+    let folder = folder(&[]);
+    done(folder.path(), "mkfs ext4 v.img --size 64M");
+    for (what, expected) in [
+        ("inode 3", "dovetail: inode 3 is not in use\n"),
+        ("inode 16000", "dovetail: inode 16000 is not in use\n"),
+        ("inode 999999999", "dovetail: there is no inode 999999999; the volume has 1 to 16384\n"),
+        ("group 99", "dovetail: there is no group 99; the volume has 0 to 7\n"),
+    ] {
+        assert_eq!(refused(folder.path(), &format!("inspect v.img {what}"), 1), expected);
+    }
+    let found = json(folder.path(), "inspect v.img inode 2 --json");
+    assert_eq!(found["ino"], 2);
+}

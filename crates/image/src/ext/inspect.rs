@@ -1,6 +1,6 @@
 //! The structures of an ext volume.
 
-use dovetail_ext::Volume;
+use dovetail_ext::{Corrupt, Damage, Error as ExtError, Volume};
 use dovetail_ext::format::{GroupNo, Ino, InodeFlags};
 use dovetail_vfs::kit::VolumeTree;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(super) fn inspect(volume: &mut Image, structure: &Structure) -> Result<Value
     match structure {
         Structure::Superblock => Ok(superblock(volume)),
         Structure::Group(number) => group(volume, *number),
-        Structure::Inode(ino) => inode(volume, Ino(*ino)),
+        Structure::Inode(ino) => numbered_inode(volume, Ino(*ino)),
         Structure::Path(path) => {
             let found = volume.resolve_link(path).map_err(Error::failed)?;
             inode(volume, found.ino)
@@ -59,8 +59,27 @@ fn superblock(volume: &Image) -> Value {
     })
 }
 
+/// An inode that was asked for by its number: one that is free, or not there, is no damage.
+fn numbered_inode(volume: &mut Image, ino: Ino) -> Result<Value, Error> {
+    let last = volume.superblock().inodes_count;
+    if !(1..=last).contains(&ino.0) {
+        return Err(Error::Failed(format!("there is no inode {ino}; the volume has 1 to {last}")));
+    }
+    match volume.inode(ino) {
+        Err(ExtError::Corrupt(Corrupt::Format(Damage::FreeInode(_)))) => {
+            Err(Error::Failed(format!("inode {ino} is not in use")))
+        }
+        _ => inode(volume, ino),
+    }
+}
+
 /// The descriptor of a group.
 fn group(volume: &mut Image, number: u32) -> Result<Value, Error> {
+    let groups = volume.superblock().group_count();
+    if number >= groups {
+        let last = groups.saturating_sub(1);
+        return Err(Error::Failed(format!("there is no group {number}; the volume has 0 to {last}")));
+    }
     let group = volume.group(GroupNo(number)).map_err(Error::failed)?;
     Ok(json!({
         "group": number,
