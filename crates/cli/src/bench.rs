@@ -59,7 +59,8 @@ pub(crate) struct Arguments {
     /// memory.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches(), help_heading = "Drive")]
     cache: Vec<String>,
-    /// Bytes of that cache at full scale, 8 for an entry [default: 512 KiB].
+    /// Bytes of that cache at full scale, 8 for an entry [default: 512 KiB]. Without --cache the
+    /// policy is the drive's own, or dftl.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
     cache_size: Vec<u64>,
     /// Let pointers lead to the drive's own addresses beside the workload, in place of the stacks'

@@ -65,7 +65,8 @@ pub(crate) struct Arguments {
     /// memory.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches(), help_heading = "Drive")]
     cache: Vec<String>,
-    /// Bytes of that cache, 8 for an entry [default: the profile's, or 512 KiB].
+    /// Bytes of that cache, 8 for an entry [default: the profile's, or 512 KiB]. Without --cache the
+    /// policy is the profile's, or dftl.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
     cache_size: Vec<u64>,
     /// Volatile write buffer, in place of the profile's; 0 for none.

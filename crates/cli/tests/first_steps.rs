@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use dovetail_ftl::Profile;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -129,4 +130,20 @@ fn a_free_inode_is_no_damage() {
     }
     let found = json(folder.path(), "inspect v.img inode 2 --json");
     assert_eq!(found["ino"], 2);
+}
+
+#[test]
+fn the_size_of_a_maps_cache_means_the_same_in_a_replay_and_in_a_bench() {
+    let folder = folder(&[("j.fio", JOB)]);
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/f2fs-randwrite.blkparse.zst");
+    let own = Profile::load("ufs31-256g").unwrap().map_cache_policy().unwrap().to_owned();
+    for (drive, policy) in [("femu-32g", "dftl"), ("ufs31-256g", own.as_str())] {
+        for run in [
+            format!("replay {trace} --drive {drive} --scale 1/64 --wrap --limit 200"),
+            format!("bench j.fio --stack f2fs --drive {drive} --scale 1/64"),
+        ] {
+            let results = json(folder.path(), &format!("{run} --cache-size 1M --json"));
+            assert_eq!(results["runs"][0]["map_cache"]["policy"], policy, "{run}");
+        }
+    }
 }

@@ -86,8 +86,13 @@ impl Profile {
     ) -> Result<Option<MapCacheConfig>, ProfileError> {
         let is_demand = overrides.map.as_ref().unwrap_or(&self.ftl.map) == DEMAND;
         let own = self.map_cache.as_ref();
-        let default = is_demand.then_some(DEFAULT_CACHE.0);
-        let name = overrides.cache.as_deref().or(own.map(|own| own.policy.as_str())).or(default);
+        let is_sized = overrides.cache_size.is_some();
+        let default = (is_demand || is_sized).then_some(DEFAULT_CACHE.0);
+        let of_profile = match is_sized {
+            true => self.map_cache_policy(),
+            false => own.map(|own| own.policy.as_str()),
+        };
+        let name = overrides.cache.as_deref().or(of_profile).or(default);
         let Some(name) = name.filter(|name| *name != NO_CACHE) else { return Ok(None) };
         let names = || {
             let names = cache::POLICIES.iter().map(|policy| policy.name).chain([NO_CACHE]);
@@ -102,6 +107,12 @@ impl Profile {
             (None, None) => DEFAULT_CACHE.1,
         };
         Ok(Some(MapCacheConfig { policy, bytes, page_entries: most_page_entries(geometry) }))
+    }
+
+    /// The policy of the map's cache that the profile has; `None` for a map in memory.
+    pub fn map_cache_policy(&self) -> Option<&str> {
+        let own = self.map_cache.as_ref().map(|own| own.policy.as_str());
+        own.filter(|policy| *policy != NO_CACHE)
     }
 
     fn remap(&self, scale: f64) -> Result<Option<RemapConfig>, ProfileError> {

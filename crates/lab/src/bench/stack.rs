@@ -212,7 +212,8 @@ impl Stack {
     }
 
     /// The stack with its drive's map paged on demand, or in memory as a whole if `policy` is
-    /// `none`. `bytes` are those at full scale.
+    /// `none`. `bytes` are those at full scale; alone they are those of the drive's own policy, or
+    /// of `dftl` where it has none.
     pub fn with_map_cache(
         &self,
         map: Option<&str>,
@@ -226,10 +227,19 @@ impl Stack {
             set("ftl.map", map.into());
         }
         if policy.is_some() || bytes.is_some() || map == Some("demand") {
-            set("map_cache.policy", policy.unwrap_or("dftl").into());
+            let policy = policy.map(str::to_owned).or_else(|| self.map_cache_policy());
+            set("map_cache.policy", policy.unwrap_or_else(|| "dftl".into()).into());
             set("map_cache.size", bytes.unwrap_or(DEFAULT_MAP_CACHE).to_string().into());
         }
         stack
+    }
+
+    /// The policy of the map's cache that the drive has by itself.
+    fn map_cache_policy(&self) -> Option<String> {
+        match self.drive_figures.get("map_cache.policy") {
+            Some(policy) => policy.as_str().filter(|policy| *policy != "none").map(str::to_owned),
+            None => Profile::load(&self.drive).ok()?.map_cache_policy().map(str::to_owned),
+        }
     }
 
     /// The stack with another victim policy or other spare flash, in percent of the capacity.
