@@ -147,3 +147,16 @@ fn the_size_of_a_maps_cache_means_the_same_in_a_replay_and_in_a_bench() {
         }
     }
 }
+
+#[test]
+fn a_figure_without_quotes_is_told_as_such() {
+    let unquoted = stack("[drive-figures]\nhost.command_us = 5\n");
+    let slip = stack("[drive-figures]\n\"host.comand_us\" = 5\n");
+    let folder = folder(&[("j.fio", JOB), ("a.toml", &unquoted), ("b.toml", &slip)]);
+    assert_eq!(
+        refused(folder.path(), "bench j.fio --stack a.toml", 1),
+        "dovetail: stack a.toml: [drive-figures] host.command_us: put the key into quotes: \"host.command_us\" = ...\n"
+    );
+    let message = refused(folder.path(), "bench j.fio --stack b.toml", 1);
+    assert!(message.contains("did you mean command_us?"), "{message}");
+}

@@ -133,6 +133,7 @@ impl Stack {
         parse_bytes(&stack.memory).map_err(|error| failed(format!("memory: {error}")))?;
         let partition = stack.partition.as_deref().map(parse_bytes).transpose();
         partition.map_err(|error| failed(format!("partition: {error}")))?;
+        stack.check_figures().map_err(failed)?;
         stack.host.check().map_err(|what| failed(format!("[host] {what}")))?;
         if let Some(schedule) = &stack.devirtualize {
             schedule.check().map_err(|what| failed(format!("[devirtualize] {what}")))?;
@@ -161,6 +162,20 @@ impl Stack {
     /// Content that the drive held before stays on it when the stack is made.
     pub fn keeps_content(&self) -> bool {
         self.is_raw() || !discards(&self.mkfs)
+    }
+
+    /// TOML reads a key with a dot as a table, unless it is in quotes.
+    fn check_figures(&self) -> Result<(), String> {
+        match self.drive_figures.iter().find(|(_, value)| value.is_table()) {
+            Some((table, value)) => {
+                let key = value.as_table().and_then(|inner| inner.keys().next());
+                let key = key.map_or_else(String::new, |key| format!(".{key}"));
+                Err(format!(
+                    "[drive-figures] {table}{key}: put the key into quotes: \"{table}{key}\" = ..."
+                ))
+            }
+            None => Ok(()),
+        }
     }
 
     /// A raw drive has none of what belongs to a file system.
