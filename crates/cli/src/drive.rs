@@ -12,6 +12,7 @@ use dovetail_ftl::{
 use dovetail_serve::DriveStatus;
 use dovetail_time::{Ratio, format_bytes, format_count};
 
+use crate::choices::percent;
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 
@@ -53,8 +54,8 @@ pub(crate) struct MakeArguments {
     /// Shrink capacity and keep the ratios.
     #[arg(long, default_value = "1", value_parser = scale)]
     scale: Ratio,
-    /// Spare space in percent of the capacity.
-    #[arg(long, value_name = "PERCENT")]
+    /// Spare flash in percent of the capacity.
+    #[arg(long = "op", alias = "over-provisioning", value_name = "PERCENT", value_parser = percent)]
     over_provisioning: Option<f64>,
     /// Scheme by which it maps pages.
     #[arg(long)]

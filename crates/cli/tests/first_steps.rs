@@ -160,3 +160,15 @@ fn a_figure_without_quotes_is_told_as_such() {
     let message = refused(folder.path(), "bench j.fio --stack b.toml", 1);
     assert!(message.contains("did you mean command_us?"), "{message}");
 }
+
+#[test]
+fn spare_flash_has_one_name_and_its_range_is_told() {
+    let folder = folder(&[]);
+    for flag in ["--op", "--over-provisioning"] {
+        let message = refused(folder.path(), &format!("drive make d {flag} 0"), 2);
+        assert!(message.contains("give a percentage from 0.1 to 1000"), "{message}");
+    }
+    let help = done(folder.path(), "drive make --help");
+    assert!(help.contains("--op <PERCENT>") && !help.contains("--over-prov"), "{help}");
+    assert!(!folder.path().join("d").exists());
+}
