@@ -172,3 +172,20 @@ fn spare_flash_has_one_name_and_its_range_is_told() {
     assert!(help.contains("--op <PERCENT>") && !help.contains("--over-prov"), "{help}");
     assert!(!folder.path().join("d").exists());
 }
+
+#[test]
+fn values_that_linux_refuses_in_sysfs_are_refused() {
+    let stacks = ["ipu_policy = 999999", "gc_urgent = 4", "ipu_policy = \"fsync\""];
+    let stacks = stacks.map(|line| stack(&format!("[sysfs]\n{line}\n")));
+    for (stack, expected) in stacks.iter().zip([
+        "[sysfs] ipu_policy is 999999, allowed is 0 to 255",
+        "[sysfs] gc_urgent is 4, allowed is 0 to 3",
+        "[sysfs]: invalid type: string \"fsync\"",
+    ]) {
+        let folder = folder(&[("j.fio", JOB), ("s.toml", stack)]);
+        let message = refused(folder.path(), "bench j.fio --stack s.toml", 1);
+        assert!(message.contains(expected), "{message}");
+    }
+    let folder = folder(&[("j.fio", JOB), ("s.toml", &stack("[sysfs]\nipu_policy = 0x10\n"))]);
+    done(folder.path(), "bench j.fio --stack s.toml");
+}

@@ -47,6 +47,28 @@ struct Sysfs {
     cp_interval: Option<u64>,
 }
 
+/// Values of `ipu_policy` that Linux takes: bits of eight policies.
+const IPU_POLICY_MAX: u32 = 255;
+/// Values of `gc_urgent` that Linux takes: normal, high, low, mid.
+const GC_URGENT_MAX: u32 = 3;
+
+impl Sysfs {
+    /// Linux answers EINVAL to these.
+    fn check(&self) -> Result<(), String> {
+        let limits = [
+            ("ipu_policy", self.ipu_policy, IPU_POLICY_MAX),
+            ("gc_urgent", self.gc_urgent, GC_URGENT_MAX),
+        ];
+        match limits.iter().find(|(_, value, most)| value.is_some_and(|value| value > *most)) {
+            Some((key, value, most)) => Err(format!(
+                "[sysfs] {key} is {}, allowed is 0 to {most}, a number without quotes",
+                value.unwrap_or_default()
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
 pub(super) const F2FS: InStacks = InStacks {
     build: |setup, planner| build(setup, planner, Variant::F2fs),
     remount: |setup, planner| mount(setup, planner),
@@ -149,6 +171,7 @@ fn mkfs_options(setup: &Setup<'_>) -> Result<MkfsOptions, SetupError> {
 
 fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
     let sysfs: Sysfs = table("sysfs", setup.sysfs)?;
+    sysfs.check().map_err(SetupError::settings)?;
     let options = Options::parse(setup.mount).map_err(SetupError::settings)?;
     Ok(Options {
         ipu_policy: sysfs.ipu_policy.map(IpuPolicy).or(options.ipu_policy),
