@@ -189,3 +189,17 @@ fn values_that_linux_refuses_in_sysfs_are_refused() {
     let folder = folder(&[("j.fio", JOB), ("s.toml", &stack("[sysfs]\nipu_policy = 0x10\n"))]);
     done(folder.path(), "bench j.fio --stack s.toml");
 }
+
+#[test]
+fn numbers_out_of_range_are_told_with_their_range() {
+    let many = format!("{JOB}numjobs=100000\n");
+    let large = "name = \"x\"\nabout = \"\"\nbase = \"femu-32g\"\n[capacity]\nuser = \"128PB\"\n";
+    let huge = large.replace("128PB", "128EB");
+    let folder = folder(&[("many.fio", &many), ("large.toml", large), ("huge.toml", &huge)]);
+    let message = refused(folder.path(), "bench many.fio --stack f2fs", 1);
+    assert!(message.contains("\"numjobs\" takes a number from 1 to 4096"), "{message}");
+    let message = refused(folder.path(), "drive show large.toml", 1);
+    assert!(!message.contains("a size such as"), "128PB is a size: {message}");
+    let message = refused(folder.path(), "drive show huge.toml", 1);
+    assert!(message.contains("a size such as 4KiB"), "{message}");
+}

@@ -17,24 +17,27 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-const SUFFIXES: [(&str, u64); 13] = [
+const SUFFIXES: [(&str, u64); 16] = [
     ("kib", 1 << 10),
     ("mib", 1 << 20),
     ("gib", 1 << 30),
     ("tib", 1 << 40),
+    ("pib", 1 << 50),
     ("kb", 1_000),
     ("mb", 1_000_000),
     ("gb", 1_000_000_000),
     ("tb", 1_000_000_000_000),
+    ("pb", 1_000_000_000_000_000),
     ("k", 1 << 10),
     ("m", 1 << 20),
     ("g", 1 << 30),
     ("t", 1 << 40),
+    ("p", 1 << 50),
     ("b", 1),
 ];
 
-/// Reads a size: a whole number with an optional suffix. K, M, G, T and KiB, ... are powers of 1024
-/// as in fio, kB, MB, GB, TB powers of 1000 as on a drive's label.
+/// Reads a size: a whole number with an optional suffix. K, M, G, T, P and KiB, ... are powers of
+/// 1024 as in fio, kB, MB, GB, TB, PB powers of 1000 as on a drive's label.
 ///
 /// # Errors
 /// A text that is not such a number, or one beyond 2^64 bytes.
@@ -48,7 +51,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
         .unwrap_or((lower.as_str(), 1));
     let count: u64 = digits
         .parse()
-        .map_err(|_| UnitError(format!("'{text}' is not a size; write 4096, 64K, 32M or 2G")))?;
+        .map_err(|_| UnitError(format!("'{text}' is not a size; write 4096, 64K, 32M, 2G or 1T")))?;
     count.checked_mul(factor).ok_or_else(|| UnitError(format!("'{text}' is beyond 2^64 bytes")))
 }
 

@@ -8,7 +8,7 @@ use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::Pattern;
 use super::settings::{BLOCK_BYTES_MAX, Engine, Fallocate, Service, Settings, SyncWrites, verify};
-use super::value::{Expected, NS_PER_S, NS_PER_US, Value};
+use super::value::{Counts, Expected, NS_PER_S, NS_PER_US, Value};
 
 /// An option of fio.
 #[derive(Clone, Copy)]
@@ -119,7 +119,15 @@ const fn refused_flag(name: &'static str, harmless: &'static [&'static str]) -> 
     JobOption { bare: true, ..refused(name, harmless) }
 }
 
+/// Counts that have no natural end: so many stand for all there may be (assumed).
 const COUNT_MAX: u64 = 1 << 40;
+const NONE_OR_MORE: Counts =
+    Counts { range: 0..=COUNT_MAX, expected: "a number from 0 to 1099511627776" };
+const ONE_OR_MORE: Counts =
+    Counts { range: 1..=COUNT_MAX, expected: "a number from 1 to 1099511627776" };
+const FILES: Counts = Counts { range: 1..=FILES_MAX, expected: "a number from 1 to 1048576" };
+const DEPTHS: Counts = Counts { range: 1..=65536, expected: "a number from 1 to 65536" };
+const THREADS: Counts = Counts { range: 1..=THREADS_MAX, expected: "a number from 1 to 4096" };
 
 /// Every option, in the order of fio's manual.
 pub static OPTIONS: &[JobOption] = &[
@@ -213,9 +221,9 @@ pub static OPTIONS: &[JobOption] = &[
         s.file_sizes = Some(v.range_or_one(Value::some_size)?);
         Ok(())
     }),
-    set("nrfiles", "", |s, v| v.count(1..=FILES_MAX).map(|n| s.nrfiles = Some(n)))
+    set("nrfiles", "", |s, v| v.count(FILES).map(|n| s.nrfiles = Some(n)))
         .aka(&["nr_files"]),
-    set("openfiles", "", |s, v| v.count(1..=FILES_MAX).map(|n| s.openfiles = Some(n))),
+    set("openfiles", "", |s, v| v.count(FILES).map(|n| s.openfiles = Some(n))),
     set("file_service_type", "`roundrobin`, `random`, `sequential`, and `:N`", |s, v| {
         Service::parse(v).map(|service| s.service = service)
     }),
@@ -235,14 +243,14 @@ pub static OPTIONS: &[JobOption] = &[
         Ok(())
     }),
     set("iodepth", "above 1 with libaio, io_uring or posixaio and `direct=1` only", |s, v| {
-        v.count(1..=65536).map(|n| s.iodepth = n)
+        v.count(DEPTHS).map(|n| s.iodepth = n)
     }),
     set("direct", "block sizes and offsets must be whole blocks of 4 KiB", |s, v| {
         v.flag().map(|f| s.direct = f)
     }),
     set("buffered", "", |s, v| v.flag().map(|f| s.direct = !f)),
-    set("fsync", "", |s, v| v.count(0..=COUNT_MAX).map(|n| s.fsync = n)),
-    set("fdatasync", "", |s, v| v.count(0..=COUNT_MAX).map(|n| s.fdatasync = n)),
+    set("fsync", "", |s, v| v.count(NONE_OR_MORE).map(|n| s.fsync = n)),
+    set("fdatasync", "", |s, v| v.count(NONE_OR_MORE).map(|n| s.fdatasync = n)),
     set("end_fsync", "", |s, v| v.flag().map(|f| s.end_fsync = f)),
     set("fsync_on_close", "", |s, v| v.flag().map(|f| s.fsync_on_close = f)),
     set("sync", "every write is followed by a sync call", |s, v| {
@@ -271,9 +279,9 @@ pub static OPTIONS: &[JobOption] = &[
         v.flag().map(|f| s.randrepeat = f)
     }),
     set("allrandrepeat", "as `randrepeat`", |s, v| v.flag().map(|f| s.allrandrepeat = f)),
-    set("numjobs", "", |s, v| v.count(1..=THREADS_MAX).map(|n| s.numjobs = n)),
-    set("loops", "", |s, v| v.count(1..=COUNT_MAX).map(|n| s.loops = n)),
-    set("number_ios", "", |s, v| v.count(1..=COUNT_MAX).map(|n| s.number_ios = Some(n))),
+    set("numjobs", "", |s, v| v.count(THREADS).map(|n| s.numjobs = n)),
+    set("loops", "", |s, v| v.count(ONE_OR_MORE).map(|n| s.loops = n)),
+    set("number_ios", "", |s, v| v.count(ONE_OR_MORE).map(|n| s.number_ios = Some(n))),
     set("runtime", "", |s, v| v.time(NS_PER_S).map(|t| s.runtime_ns = t)).aka(&["timeout"]),
     flag("time_based", "", |s, v| v.flag().map(|f| s.time_based = f)),
     set("ramp_time", "calls in it are not measured", |s, v| {
@@ -284,7 +292,7 @@ pub static OPTIONS: &[JobOption] = &[
         Ok(())
     }),
     set("thinktime", "", |s, v| v.time(NS_PER_US).map(|t| s.thinktime_ns = t)),
-    set("thinktime_blocks", "", |s, v| v.count(1..=COUNT_MAX).map(|n| s.thinktime_blocks = n)),
+    set("thinktime_blocks", "", |s, v| v.count(ONE_OR_MORE).map(|n| s.thinktime_blocks = n)),
     set("rate", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate = r)),
     set("rate_iops", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate_iops = r)),
     flag("stonewall", "", |s, v| v.flag().map(|f| s.stonewall = f)).aka(&["wait_for_previous"]),
@@ -514,6 +522,14 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn counts_are_told_as_they_are_bounded() {
+        for counts in [NONE_OR_MORE, ONE_OR_MORE, FILES, DEPTHS, THREADS] {
+            let (from, to) = (counts.range.start(), counts.range.end());
+            assert_eq!(counts.expected, format!("a number from {from} to {to}"));
+        }
+    }
 
     #[test]
     fn every_name_stands_once() {

@@ -273,7 +273,7 @@ impl Service {
             "roundrobin, random or sequential, and maybe \":\" and a number of blocks";
         let (word, blocks) = match value.text.split_once(':') {
             Some((word, blocks)) => {
-                (word, value.part(blocks).count(1..=u64::MAX).map_err(|_| SERVICE)?)
+                (word, value.part(blocks).some_size().map_err(|_| SERVICE)?)
             }
             None => (value.text, 1),
         };

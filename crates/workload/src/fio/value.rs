@@ -16,6 +16,13 @@ pub(super) struct Value<'a> {
     pub kilo: u64,
 }
 
+/// Counts that an option takes, and how a message says so.
+#[derive(Clone, Debug)]
+pub(super) struct Counts {
+    pub range: RangeInclusive<u64>,
+    pub expected: Expected,
+}
+
 /// A size, or a share of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -56,9 +63,9 @@ impl<'a> Value<'a> {
     }
 
     /// A whole number, with the suffixes of a size.
-    pub(super) fn count(self, range: RangeInclusive<u64>) -> Result<u64, Expected> {
-        let count = self.size().map_err(|_| "a number")?;
-        if range.contains(&count) { Ok(count) } else { Err("a number within its range") }
+    pub(super) fn count(self, counts: Counts) -> Result<u64, Expected> {
+        let count = self.size().map_err(|_| counts.expected)?;
+        if counts.range.contains(&count) { Ok(count) } else { Err(counts.expected) }
     }
 
     pub(super) fn percent(self) -> Result<u8, Expected> {
