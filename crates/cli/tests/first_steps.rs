@@ -203,3 +203,18 @@ fn numbers_out_of_range_are_told_with_their_range() {
     let message = refused(folder.path(), "drive show huge.toml", 1);
     assert!(message.contains("a size such as 4KiB"), "{message}");
 }
+
+#[test]
+fn results_name_the_job_and_not_its_folder() {
+    let folder = folder(&[]);
+    std::fs::create_dir(folder.path().join("secret")).unwrap();
+    std::fs::write(folder.path().join("secret/phone.fio"), JOB).unwrap();
+    let bench = "bench secret/phone.fio --stack f2fs --scale 1/64 --report r.html --json";
+    assert_eq!(json(folder.path(), bench)["workload"], "phone.fio");
+    let report = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
+    assert!(report.contains("<title>Dovetail bench of phone.fio</title>"));
+    assert!(!report.contains("secret"));
+    std::fs::write(folder.path().join("secret/bad.fio"), "[a]\nxyz=1\n").unwrap();
+    let message = refused(folder.path(), "bench secret/bad.fio --stack f2fs", 1);
+    assert!(message.contains("secret/bad.fio:2: "), "{message}");
+}

@@ -1,5 +1,7 @@
 //! Sources of calls: workloads and traces.
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use dovetail_time::Ratio;
@@ -50,10 +52,13 @@ impl Source {
         Ok(Self::Fio(Box::new(file.map_err(|error| BenchError::Workload(error.to_string()))?)))
     }
 
-    /// Name of the workload.
+    /// Name of the workload: of a job file the file's, without its folder.
     pub fn name(&self) -> &str {
         match self {
-            Self::Fio(file) => file.name(),
+            Self::Fio(file) => {
+                let name = Path::new(file.name()).file_name().and_then(OsStr::to_str);
+                name.unwrap_or(file.name())
+            }
             Self::Personality(personality) => personality.name(),
             Self::FileTrace(source) => source.trace.name(),
         }
