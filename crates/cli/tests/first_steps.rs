@@ -218,3 +218,16 @@ fn results_name_the_job_and_not_its_folder() {
     let message = refused(folder.path(), "bench secret/bad.fio --stack f2fs", 1);
     assert!(message.contains("secret/bad.fio:2: "), "{message}");
 }
+
+#[test]
+fn a_stack_needs_no_sentence_about_it() {
+    let short = stack("").replace("about = \"\"\n", "");
+    let folder = folder(&[("j.fio", JOB), ("s.toml", &short)]);
+    done(folder.path(), "bench j.fio --stack s.toml");
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/stacks.md");
+    let stacks = std::fs::read_to_string(docs).unwrap();
+    let row = stacks.lines().find(|line| line.starts_with("| `filesystem` |")).unwrap();
+    for name in ["f2fs", "iplfs", "ext4", "ext3", "none"] {
+        assert!(row.contains(&format!("`{name}`")), "{name}: {row}");
+    }
+}

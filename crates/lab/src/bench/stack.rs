@@ -45,6 +45,7 @@ pub struct Stack {
     /// Its name.
     pub name: String,
     /// Description in one sentence.
+    #[serde(default)]
     pub about: String,
     /// The file system's name; `none` for the raw drive.
     pub filesystem: String,
