@@ -1,6 +1,6 @@
 //! From logical to physical pages: mapping schemes behind one small trait.
 //!
-//! A scheme is one file and one line in [`SCHEMES`]. It reports what each lookup and update cost.
+//! A scheme is one file, its `mod` here and one line in [`SCHEMES`]. It reports what each lookup and update cost.
 //! The drive counts all of it, and charges the time of lookups and discards; an update hides behind
 //! the program that it follows.
 
@@ -36,21 +36,9 @@ pub trait Mapping: std::fmt::Debug + Send {
 
     /// Appends the first `most` mapped pages of `pages` to `found`, in their order; a scheme that
     /// has to look through all its entries for them may append all that there are in `pages`, so
-    /// that nobody asks again. This default asks for each page; a [`Scheme::sparse`] one must not
-    /// take longer for a long range of which little is mapped.
-    fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
-        let mut accesses: u32 = 0;
-        let most = found.len() + most;
-        for lpn in pages.map(Lpn) {
-            if found.len() == most {
-                break;
-            }
-            let (place, cost) = self.lookup(lpn);
-            accesses = accesses.saturating_add(cost.accesses);
-            found.extend(place.map(|ppn| (lpn, ppn)));
-        }
-        MapCost { accesses }
-    }
+    /// that nobody asks again. A [`Scheme::sparse`] one must not take longer for a long range of
+    /// which little is mapped; others have `look_up_each`.
+    fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost;
 
     /// Returns where the pages from `first` on are, as many as `places` has room for: the physical
     /// page plus one, 0 where a page is not mapped.
@@ -74,6 +62,26 @@ pub trait Mapping: std::fmt::Debug + Send {
     fn expect(&self, lpn: Lpn) {
         let _ = lpn;
     }
+}
+
+/// [`Mapping::find_mapped`] of a map that is not sparse: asks for each page.
+fn look_up_each(
+    map: &impl Mapping,
+    pages: Range<u64>,
+    most: usize,
+    found: &mut Vec<(Lpn, Ppn)>,
+) -> MapCost {
+    let mut accesses: u32 = 0;
+    let most = found.len().saturating_add(most);
+    for lpn in pages.map(Lpn) {
+        if found.len() == most {
+            break;
+        }
+        let (place, cost) = map.lookup(lpn);
+        accesses = accesses.saturating_add(cost.accesses);
+        found.extend(place.map(|ppn| (lpn, ppn)));
+    }
+    MapCost { accesses }
 }
 
 /// The address space that a map is for.
@@ -100,7 +108,7 @@ pub struct Scheme {
 }
 
 /// All mapping schemes.
-pub static SCHEMES: [Scheme; 3] = [page::SCHEME, hash::SCHEME, interval::SCHEME];
+pub static SCHEMES: &[Scheme] = &[page::SCHEME, hash::SCHEME, interval::SCHEME];
 
 /// The scheme of that name.
 pub fn scheme(name: &str) -> Option<&'static Scheme> {
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_scheme_agrees_with_a_sorted_map() {
-        for scheme in &SCHEMES {
+        for scheme in SCHEMES {
             let mut rng = Rng::new(11);
             let shape = MapShape { pages: 500, blocks_per_page: 4 };
             let (mut map, mut model) = ((scheme.build)(shape), BTreeMap::new());

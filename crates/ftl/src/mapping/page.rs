@@ -1,8 +1,10 @@
 //! `page`: a dense table, four bytes for each logical page, one access for each lookup and update.
 
+use std::ops::Range;
+
 use dovetail_nand::{Lpn, Ppn};
 
-use super::{MapCost, Mapping, Scheme};
+use super::{MapCost, Mapping, Scheme, look_up_each};
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "page",
@@ -37,6 +39,10 @@ impl Mapping for PageMap {
 
     fn mapped(&self) -> u64 {
         self.table.iter().filter(|&&entry| entry != 0).count() as u64
+    }
+
+    fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
+        look_up_each(self, pages, most, found)
     }
 
     fn copy_places(&self, first: Lpn, places: &mut [u32]) {
