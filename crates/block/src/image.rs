@@ -23,6 +23,8 @@ use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceIn
 #[derive(Debug)]
 pub struct ImageDevice {
     file: File,
+    /// Byte of the file at which the first block begins.
+    offset: u64,
     blocks: u64,
     writable: bool,
     discard: bool,
@@ -69,6 +71,7 @@ impl ImageDevice {
         // what others wrote before may not be durable yet
         Ok(Self {
             file,
+            offset: 0,
             blocks: len / BLOCK_SIZE,
             writable,
             discard,
@@ -77,11 +80,24 @@ impl ImageDevice {
         })
     }
 
+    /// The device that begins at byte `offset` of this one, as a partition does.
+    #[must_use]
+    pub fn from_offset(self, offset: u64) -> Self {
+        let bytes = (self.blocks * BLOCK_SIZE).saturating_sub(offset);
+        Self { offset: self.offset + offset, blocks: bytes / BLOCK_SIZE, ..self }
+    }
+
+    /// The byte of the file at which a block begins.
+    const fn byte_of(&self, block: u64) -> u64 {
+        self.offset + block * BLOCK_SIZE
+    }
+
     fn read(&mut self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
         let Some(into) = into else { return self.info().check(range, range.blocks) };
         self.info().check(range, into.len() as u64)?;
         self.buffer.resize(into.len() * BLOCK_SIZE as usize, 0);
-        let read = self.file.read_exact_at(&mut self.buffer, range.start.0 * BLOCK_SIZE);
+        let at = self.byte_of(range.start.0);
+        let read = self.file.read_exact_at(&mut self.buffer, at);
         read.map_err(|error| host("read", &error))?;
         for (content, bytes) in into.iter_mut().zip(self.buffer.as_chunks().0) {
             *content = Content::Bytes(Arc::new(*bytes));
@@ -104,7 +120,7 @@ impl ImageDevice {
         let mut slices: Vec<IoSlice<'_>> =
             blocks.iter().map(|block| IoSlice::new(bytes_of(block))).collect();
         for (group, slices) in slices.chunks_mut(MAX_SLICES).enumerate() {
-            let at = (range.start.0 + (group * MAX_SLICES) as u64) * BLOCK_SIZE;
+            let at = self.byte_of(range.start.0 + (group * MAX_SLICES) as u64);
             write_all(&self.file, slices, at).map_err(|error| host("written", &error.into()))?;
         }
         if fua { self.flush() } else { Ok(()) }
@@ -119,7 +135,7 @@ impl ImageDevice {
         inside().try_for_each(|range| self.info().check(range, range.blocks))?;
         self.dirty = true;
         inside().try_for_each(|range| {
-            let (start, len) = (range.start.0 * BLOCK_SIZE, range.blocks * BLOCK_SIZE);
+            let (start, len) = (self.byte_of(range.start.0), range.blocks * BLOCK_SIZE);
             punch(&self.file, start, len).map_err(|error| host("discarded", &error.into()))
         })
     }
@@ -146,8 +162,8 @@ impl ImageDevice {
     pub fn fill_holes(&mut self, range: BlockRange) -> Result<(), DeviceError> {
         self.info().check(range, range.blocks)?;
         self.check_writable()?;
-        let end = range.end().0 * BLOCK_SIZE;
-        let mut at = range.start.0 * BLOCK_SIZE;
+        let end = self.byte_of(range.end().0);
+        let mut at = self.byte_of(range.start.0);
         while let Some(hole) = seek(&self.file, RawSeek::Hole(at))?.filter(|&hole| hole < end) {
             at = seek(&self.file, RawSeek::Data(hole))?.unwrap_or(end).min(end);
             self.write_zeros(hole, at)?;
@@ -243,6 +259,26 @@ mod tests {
         let path = folder.path().join("image");
         File::create(&path).unwrap().set_len(bytes).unwrap();
         (folder, path)
+    }
+
+    #[test]
+    fn a_device_may_begin_within_its_file() {
+        let (_folder, path) = image(8 * BLOCK_SIZE);
+        let whole = || ImageDevice::open_read_write(&path).unwrap();
+        let mut part = whole().from_offset(512);
+        assert_eq!(part.info().blocks, 7);
+        let filled = Content::Bytes(Arc::new([7; BLOCK_SIZE as usize]));
+        write(&mut part, 6, std::slice::from_ref(&filled)).unwrap();
+        assert!(write(&mut part, 7, std::slice::from_ref(&filled)).is_err());
+        let bytes = std::fs::read(&path).unwrap();
+        let at = 512 + 6 * BLOCK_SIZE as usize;
+        assert!(bytes[at..at + 4096] == [7; 4096] && bytes[at - 1] == 0);
+        assert_eq!(read(&mut part, BlockRange::new(Lba(6), 1)).unwrap(), [filled]);
+        part.fill_holes(BlockRange::new(Lba(0), 7)).unwrap();
+        let range = BlockRange::new(Lba(6), 1).into();
+        part.submit(SimTime::ZERO, Command::Discard { ranges: &[range] }).unwrap();
+        assert!(std::fs::read(&path).unwrap()[at - 1..].iter().all(|byte| *byte == 0));
+        assert_eq!(whole().from_offset(1 << 40).info().blocks, 0);
     }
 
     fn read(device: &mut ImageDevice, range: BlockRange) -> Result<Vec<Content>, DeviceError> {

@@ -231,3 +231,50 @@ fn a_stack_needs_no_sentence_about_it() {
         assert!(row.contains(&format!("`{name}`")), "{name}: {row}");
     }
 }
+
+#[test]
+fn what_is_no_image_is_told_for_what_it_is() {
+    let folder = folder(&[("tiny", "hello\n"), ("empty", "")]);
+    std::fs::create_dir(folder.path().join("mnt")).unwrap();
+    let disk = |name: &str, at: usize, bytes: &[u8]| {
+        let mut disk = vec![0; 1 << 20];
+        disk[at..at + bytes.len()].copy_from_slice(bytes);
+        std::fs::write(folder.path().join(name), disk).unwrap();
+    };
+    disk("sparse", 0, b"\x3a\xff\x26\xed");
+    disk("packed", 0, b"\xfd7zXZ\0");
+    disk("btrfs", 65_600, b"_BHRfS_M");
+    for (name, expected) in [
+        ("tiny", "it has 6 bytes, and no file system is so small"),
+        ("empty", "it is empty: no file system is on it"),
+        ("sparse", "it is an Android sparse image: simg2img makes a plain one of it"),
+        ("packed", "it is compressed with xz: unpack it first (xz -d)"),
+        ("btrfs", "it holds btrfs, which is not known here"),
+    ] {
+        for command in [format!("ls {name}"), format!("mount {name} mnt")] {
+            let message = refused(folder.path(), &command, 1);
+            assert_eq!(message, format!("dovetail: {name}: {expected}\n"));
+        }
+    }
+}
+
+#[test]
+fn a_volume_in_a_partition_is_found_by_its_offset() {
+    for kind in ["f2fs", "ext4"] {
+        let folder = folder(&[("file", "hello\n")]);
+        done(folder.path(), &format!("mkfs {kind} volume --size 64M"));
+        let mut disk = vec![0; 1 << 20];
+        disk[446 + 4] = 0x83;
+        disk[446 + 8..446 + 12].copy_from_slice(&2048_u32.to_le_bytes());
+        disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+        disk.extend(std::fs::read(folder.path().join("volume")).unwrap());
+        std::fs::write(folder.path().join("disk"), disk).unwrap();
+        let message = refused(folder.path(), "ls disk", 1);
+        assert!(message.contains("partitions, at bytes 1048576: give --offset 1048576"), "{message}");
+        done(folder.path(), "cp --offset 1M file disk:/file");
+        assert_eq!(done(folder.path(), "cat --offset 1M disk /file"), "hello\n");
+        done(folder.path(), "fsck --offset 1M disk");
+        let table = std::fs::read(folder.path().join("disk")).unwrap();
+        assert!(table[512..1 << 20].iter().all(|byte| *byte == 0), "{kind}: the disk before it");
+    }
+}

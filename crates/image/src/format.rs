@@ -1,8 +1,10 @@
 //! The file systems that images may hold: one list, and what is asked of each.
 
+use dovetail_block::BlockDevice;
 use dovetail_vfs::{FileSystem, Moment};
 use serde_json::Value;
 
+use crate::foreign::describe;
 use crate::{Check, Error, Medium, Repair, Source, Tree, Variant};
 
 /// Takes a sentence about damage that could be done without.
@@ -83,14 +85,24 @@ pub trait Format: Sync {
 pub fn format_of(image: &Source) -> Result<&'static dyn Format, Error> {
     let failed = |error: String| Error::Failed(format!("{}: {error}", image.display()));
     let mut device = device(image, false)?; // once for all: a drive takes its time to be switched on
+    if device.info().blocks == 0 {
+        return Err(unknown(image));
+    }
     for format in FORMATS {
         if format.is_on(&mut device).map_err(failed)? {
             return Ok(format);
         }
     }
+    Err(unknown(image))
+}
+
+/// An image with nothing that is known.
+fn unknown(image: &Source) -> Error {
     let variants = FORMATS.into_iter().flat_map(|format| format.variants());
     let names = variants.map(|variant| variant.name).collect::<Vec<_>>().join(", ");
-    Err(failed(format!("it holds no file system that is known here; known are {names}")))
+    let what = describe(image)
+        .unwrap_or_else(|| format!("it holds no file system that is known here; known are {names}"));
+    Error::Failed(format!("{}: {what}", image.display()))
 }
 
 /// Opens the medium of an image.

@@ -12,6 +12,7 @@ mod copy_out;
 mod error;
 mod ext;
 mod f2fs;
+mod foreign;
 mod format;
 mod kept;
 mod line;

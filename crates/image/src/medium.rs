@@ -73,6 +73,9 @@ pub enum OpenError {
         /// Devices of the volume.
         expected: usize,
     },
+    /// A drive in a file is not a disk with partitions.
+    #[error("an offset is for images: a volume begins where its drive does")]
+    NoOffset,
     /// Devices that cannot be put together.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -147,7 +150,7 @@ impl Medium {
 
     /// The devices of a source, without zones.
     fn members(source: &Source, writable: bool) -> Result<Vec<Self>, OpenError> {
-        let mut members = vec![Self::single(source.path(), writable)?];
+        let mut members = vec![Self::part(source, writable)?];
         for other in source.others() {
             let failed = |error| OpenError::Other {
                 file: other.display().to_string(),
@@ -156,6 +159,15 @@ impl Medium {
             members.push(Self::single(other, writable).map_err(failed)?);
         }
         Ok(members)
+    }
+
+    /// The first device of a source, from its offset on.
+    fn part(source: &Source, writable: bool) -> Result<Self, OpenError> {
+        match (Self::single(source.path(), writable)?, source.offset()) {
+            (whole, 0) => Ok(whole),
+            (Self::Image(image), offset) => Ok(Self::Image(image.from_offset(offset))),
+            _ => Err(OpenError::NoOffset),
+        }
     }
 
     fn single(path: &Path, writable: bool) -> Result<Self, OpenError> {

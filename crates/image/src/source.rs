@@ -10,6 +10,7 @@ pub struct Source {
     path: PathBuf,
     others: Vec<PathBuf>,
     zones: Option<PathBuf>,
+    offset: u64,
 }
 
 impl Source {
@@ -24,6 +25,17 @@ impl Source {
     #[must_use]
     pub fn with_zones(self, zones: Option<PathBuf>) -> Self {
         Self { zones, ..self }
+    }
+
+    /// The same that begins at byte `offset` of its first device, as in a partition.
+    #[must_use]
+    pub fn with_offset(self, offset: u64) -> Self {
+        Self { offset, ..self }
+    }
+
+    /// Byte of the first device at which the volume begins.
+    pub const fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The device with the superblock.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use dovetail_image::Source;
+use dovetail_time::parse_bytes;
 
 /// The rest of a volume beside its first device.
 #[derive(Debug, Default, Args)]
@@ -15,11 +16,21 @@ pub(crate) struct Parts {
     /// is written again when the zones change.
     #[arg(long, value_name = "FILE")]
     zones: Option<PathBuf>,
+    /// The volume begins at this byte of the image (1M, 1048576), as one in a partition does.
+    #[arg(long, value_name = "BYTES", default_value = "0", hide_default_value = true, value_parser = offset)]
+    offset: u64,
+}
+
+/// Partitions begin at whole sectors of 512 bytes.
+fn offset(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    if bytes.is_multiple_of(512) { Ok(bytes) } else { Err("give a multiple of 512 bytes".into()) }
 }
 
 impl Parts {
     /// The source that these and the first device are.
     pub(crate) fn of(&self, image: &Path) -> Source {
-        Source::from(image).with_devices(self.devices.clone()).with_zones(self.zones.clone())
+        let source = Source::from(image).with_devices(self.devices.clone());
+        source.with_zones(self.zones.clone()).with_offset(self.offset)
     }
 }
