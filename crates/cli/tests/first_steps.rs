@@ -278,3 +278,14 @@ fn a_volume_in_a_partition_is_found_by_its_offset() {
         assert!(table[512..1 << 20].iter().all(|byte| *byte == 0), "{kind}: the disk before it");
     }
 }
+
+#[test]
+fn a_path_in_an_image_may_stand_behind_its_colon() {
+    let folder = folder(&[("file", "hello\n")]);
+    done(folder.path(), "mkfs f2fs v.img --size 64M");
+    done(folder.path(), "cp file v.img:/file");
+    assert_eq!(done(folder.path(), "ls v.img:/"), done(folder.path(), "ls v.img /"));
+    assert_eq!(done(folder.path(), "cat v.img:/file"), "hello\n");
+    let message = refused(folder.path(), "cat v.img", 2);
+    assert!(message.contains("which file? give v.img PATH, or v.img:/PATH"), "{message}");
+}

@@ -43,12 +43,9 @@ enum End {
 impl End {
     /// "IMAGE:/path" is in an image, everything else outside.
     fn parse(text: &OsStr) -> Self {
-        let bytes = text.as_bytes();
-        match bytes.windows(2).position(|pair| pair == b":/") {
-            Some(at) if at > 0 => {
-                Self::Image(OsStr::from_bytes(&bytes[..at]).into(), bytes[at + 1..].to_vec())
-            }
-            _ => Self::Host(text.into()),
+        match super::place::split(text) {
+            Some((image, path)) => Self::Image(image, path.into_vec()),
+            None => Self::Host(text.into()),
         }
     }
 }

@@ -5,6 +5,7 @@ mod extract;
 mod inspect;
 mod open;
 mod parts;
+mod place;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -28,11 +29,10 @@ pub(crate) use parts::Parts;
                   damaged directory cannot be read is named on standard error, and the exit code is 1."
 )]
 pub(crate) struct ListArguments {
-    /// The image file, a block device, or a drive file.
+    /// The image file, a block device, or a drive file; also IMAGE:/path.
     image: PathBuf,
-    /// A file or directory in it.
-    #[arg(default_value = "/")]
-    path: OsString,
+    /// A file or directory in it [default: /].
+    path: Option<OsString>,
     #[command(flatten)]
     parts: Parts,
 }
@@ -40,17 +40,19 @@ pub(crate) struct ListArguments {
 /// An image, and a file in it.
 #[derive(Debug, Args)]
 pub(crate) struct CatArguments {
-    /// The image file, a block device, or a drive file.
+    /// The image file, a block device, or a drive file; also IMAGE:/path.
     image: PathBuf,
     /// The file in it.
-    path: OsString,
+    path: Option<OsString>,
     #[command(flatten)]
     parts: Parts,
 }
 
 pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
-    let mut image = open::open(&arguments.parts.of(&arguments.image))?;
-    let listing = dovetail_image::list(&mut *image.files.tree, arguments.path.as_bytes())?;
+    let (image, path) = place::of(&arguments.image, arguments.path.as_deref());
+    let path = path.unwrap_or_else(|| "/".into());
+    let mut image = open::open(&arguments.parts.of(&image))?;
+    let listing = dovetail_image::list(&mut *image.files.tree, path.as_bytes())?;
     print(&listing.lines)?;
     if listing.damage.is_empty() {
         return Ok(());
@@ -59,10 +61,15 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
 }
 
 pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
-    let mut image = open::open(&arguments.parts.of(&arguments.image))?;
+    let (image, path) = place::of(&arguments.image, arguments.path.as_deref());
+    let Some(inside) = path else {
+        let image = image.display();
+        return Err(Failure::Usage(format!("which file? give {image} PATH, or {image}:/PATH")));
+    };
+    let mut image = open::open(&arguments.parts.of(&image))?;
     let tree = &mut *image.files.tree;
-    let path = shown(arguments.path.as_bytes());
-    let found = resolve(tree, arguments.path.as_bytes(), true)?;
+    let path = shown(inside.as_bytes());
+    let found = resolve(tree, inside.as_bytes(), true)?;
     if !mode::is_regular(found.mode) {
         return Err(Failure::Failed(format!("{path} is not a regular file")));
     }
