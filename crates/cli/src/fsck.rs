@@ -8,6 +8,7 @@ use dovetail_image::{Check, Found, Repair, format_of};
 use serde_json::{Map, Value, json};
 
 use crate::image::Parts;
+use crate::output::{Outputs, check_writable, is_stdout, write};
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 
@@ -22,15 +23,19 @@ pub(crate) struct Arguments {
     image: PathBuf,
     #[command(flatten)]
     parts: Parts,
-    /// Repair what can be repaired without guessing. Otherwise nothing is written.
-    #[arg(long)]
+    /// Repair what can be repaired without guessing. Otherwise nothing is written. -y, -p and -a
+    /// of fsck(8) mean the same: there is no question that could be asked.
+    #[arg(long, short = 'y', visible_short_aliases = ['p', 'a'])]
     repair: bool,
     /// Only say what a repair would do; this is the default.
-    #[arg(long, conflicts_with = "repair")]
+    #[arg(long, short = 'n', conflicts_with = "repair")]
     dry_run: bool,
-    /// Write JSON.
-    #[arg(long)]
-    json: bool,
+    /// Of fsck(8): check even if the volume looks clean. It is checked always.
+    #[arg(long, short = 'f')]
+    force: bool,
+    /// Write JSON: --json FILE to a file, --json alone to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    json: Option<PathBuf>,
 }
 
 /// Exit codes of fsck(8).
@@ -53,6 +58,12 @@ pub(crate) fn fail(failure: &Failure) -> ExitCode {
 }
 
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(path) = &arguments.json {
+        let mut outputs = Outputs::default();
+        outputs.input(&arguments.image);
+        outputs.output("--json", path)?;
+        check_writable([path].into_iter())?;
+    }
     // of a volume that changes meanwhile no two structures agree
     let _lock = ImageLock::take(&arguments.image, arguments.repair)?;
     let image = &arguments.parts.of(&arguments.image);
@@ -84,8 +95,12 @@ fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
 type Repaired<'a> = Option<(&'a [Found], &'a Check)>;
 
 fn show(arguments: &Arguments, before: &Check, repaired: Repaired<'_>) -> Result<(), Failure> {
-    if arguments.json {
-        return print(&format!("{:#}\n", as_json(before, repaired)));
+    if let Some(path) = &arguments.json {
+        let text = format!("{:#}\n", as_json(before, repaired));
+        write(path, &text)?;
+        if is_stdout(Some(path)) {
+            return Ok(());
+        }
     }
     let mut text = lines(&before.findings);
     if let Some((done, after)) = repaired {

@@ -289,3 +289,24 @@ fn a_path_in_an_image_may_stand_behind_its_colon() {
     let message = refused(folder.path(), "cat v.img", 2);
     assert!(message.contains("which file? give v.img PATH, or v.img:/PATH"), "{message}");
 }
+
+#[test]
+fn fsck_takes_the_letters_of_fsck() {
+    let folder = folder(&[]);
+    done(folder.path(), "mkfs f2fs v.img --size 64M");
+    for letters in ["-n", "-f", "-fn", "-y", "-p", "-a", "-fy"] {
+        done(folder.path(), &format!("fsck {letters} v.img"));
+    }
+    let message = refused(folder.path(), "fsck -y -n v.img", 2);
+    assert!(message.contains("cannot be used with"), "{message}");
+    // the first superblock is damaged: -n leaves it, -y restores it from the second
+    let image = folder.path().join("v.img");
+    let whole = std::fs::read(&image).unwrap();
+    let mut damaged = whole.clone();
+    damaged[1024..2048].fill(0);
+    std::fs::write(&image, &damaged).unwrap();
+    assert_eq!(dovetail(folder.path(), "fsck -n v.img").status.code(), Some(4));
+    assert!(std::fs::read(&image).unwrap() == damaged);
+    assert_eq!(dovetail(folder.path(), "fsck -y v.img").status.code(), Some(1));
+    done(folder.path(), "fsck -n v.img");
+}

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use dovetail_image::{Structure, format_of};
 use serde_json::{Map, Value};
 
+use crate::output::{Outputs, write};
 use crate::{Failure, complain, print};
 
 /// An image, and a structure in it.
@@ -19,9 +20,9 @@ pub(crate) struct InspectArguments {
     parts: super::Parts,
     #[command(subcommand)]
     what: What,
-    /// Write JSON.
-    #[arg(long, global = true)]
-    json: bool,
+    /// Write JSON: --json FILE to a file, --json alone to standard output.
+    #[arg(long, global = true, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    json: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -65,14 +66,19 @@ enum What {
 }
 
 pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
+    if let Some(path) = &arguments.json {
+        let mut outputs = Outputs::default();
+        outputs.input(&arguments.image);
+        outputs.output("--json", path)?;
+    }
     let (image, structure) = (&arguments.parts.of(&arguments.image), structure(&arguments.what));
     let shown =
         format_of(image)?.inspect(image, &structure, &mut |sentence| complain(&sentence))?;
-    print(&match (arguments.json, shown.text) {
-        (true, _) => format!("{:#}\n", shown.facts),
-        (false, Some(text)) => text,
-        (false, None) => as_text(&shown.facts),
-    })
+    match (&arguments.json, shown.text) {
+        (Some(path), _) => write(path, &format!("{:#}\n", shown.facts)),
+        (None, Some(text)) => print(&text),
+        (None, None) => print(&as_text(&shown.facts)),
+    }
 }
 
 fn structure(what: &What) -> Structure {
