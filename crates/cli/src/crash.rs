@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     /// Runs at the same time; all cores if not given.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
-    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the
+    /// Results as JSON: --json FILE to a file, --json alone to standard output in place of the
     /// table.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     json: Option<PathBuf>,

@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
+mod arguments;
 mod bench;
 mod choices;
 mod clock;
@@ -112,7 +113,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    let Cli { verbosity, command } = Cli::parse();
+    let Cli { verbosity, command } = arguments::parse();
     match verbosity.begin() {
         Ok(()) => run(command),
         Err(failure) if matches!(command, Command::Fsck(_)) => fsck::fail(&failure),

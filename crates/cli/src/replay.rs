@@ -190,18 +190,6 @@ fn perform(
 
 /// Checks the outputs before the work: they can be written, and replace no input.
 fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
-    for flag in arguments.files.to_stdout() {
-        let ending = flag.trim_start_matches('-');
-        let meant = |trace: &&PathBuf| {
-            !trace.exists() && trace.extension().is_some_and(|found| found == ending)
-        };
-        if let Some(file) = arguments.traces.iter().find(meant) {
-            let file = file.display();
-            return Err(Failure::Usage(format!(
-                "there is no trace {file}: to write results to it give {flag}={file}"
-            )));
-        }
-    }
     let mut outputs = Outputs::default();
     arguments.traces.iter().for_each(|trace| outputs.input(trace));
     arguments.drive.iter().for_each(|drive| outputs.input(Path::new(drive)));

@@ -14,11 +14,11 @@ use crate::{Failure, csv_out, print};
 /// Files for results.
 #[derive(Debug, Args)]
 pub(crate) struct ResultFiles {
-    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the
+    /// Results as JSON: --json FILE to a file, --json alone to standard output in place of the
     /// table.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// Single figures as CSV, a row for each run: --csv=FILE to a file, --csv alone to standard
+    /// Single figures as CSV, a row for each run: --csv FILE to a file, --csv alone to standard
     /// output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     csv: Option<PathBuf>,

@@ -106,7 +106,6 @@ fn wrong_usage_is_told_in_a_sentence_with_code_2() {
         ("--drive femu-32g --scale 0", "write 1/16 or 0.0625"),
         ("--drive femu-32g --scale 2", "give a ratio from 1/1000000 to 1"),
         ("--drive femu-32g --speed 1e-300", "give a number from 0.000001"),
-        ("--drive femu-32g --json out.json", "to write results to it give --json=out.json"),
         ("--drive femu-32g --json --csv", "cannot both go to standard output"),
         ("", "--drive"),
     ] {

@@ -310,3 +310,34 @@ fn fsck_takes_the_letters_of_fsck() {
     assert_eq!(dovetail(folder.path(), "fsck -y v.img").status.code(), Some(1));
     done(folder.path(), "fsck -n v.img");
 }
+
+#[test]
+fn a_file_for_results_may_stand_behind_its_flag_with_or_without_an_equals_sign() {
+    let folder = folder(&[("j.fio", JOB)]);
+    let bench = "--stack f2fs --scale 1/64";
+    let expected = done(folder.path(), &format!("bench j.fio {bench} --json"));
+    // also over results that are there, and without an ending
+    for file in ["a.json", "a.json", "results"] {
+        for arguments in [format!("--json {file}"), format!("--json={file}")] {
+            let table = done(folder.path(), &format!("bench j.fio {bench} {arguments}"));
+            assert!(table.contains("elapsed"), "{table}");
+            let written = std::fs::read_to_string(folder.path().join(file)).unwrap();
+            assert_eq!(written, expected, "{arguments}");
+        }
+    }
+    for bare in ["bench --json j.fio", "bench j.fio --json -", "bench j.fio --json"] {
+        assert_eq!(done(folder.path(), &format!("{bare} {bench}")), expected, "{bare}");
+    }
+    done(folder.path(), &format!("bench j.fio {bench} --csv a.csv --fio-json f.json"));
+    assert!(std::fs::read_to_string(folder.path().join("a.csv")).unwrap().starts_with("label,"));
+    assert!(folder.path().join("f.json").exists());
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/f2fs-randwrite.blkparse.zst");
+    let replay = "--drive femu-32g --scale 1/64 --wrap --limit 100";
+    let expected = done(folder.path(), &format!("replay {trace} {replay} --json"));
+    assert_eq!(done(folder.path(), &format!("replay --json {trace} {replay}")), expected);
+    for _ in 0..2 {
+        done(folder.path(), &format!("replay --json r.json {trace} {replay}"));
+        assert_eq!(std::fs::read_to_string(folder.path().join("r.json")).unwrap(), expected);
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("j.fio")).unwrap(), JOB);
+}
