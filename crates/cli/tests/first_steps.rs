@@ -341,3 +341,16 @@ fn a_file_for_results_may_stand_behind_its_flag_with_or_without_an_equals_sign()
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("j.fio")).unwrap(), JOB);
 }
+
+#[test]
+fn hints_of_a_job_survive_files_that_fill_the_volume() {
+    let hinted = format!("{JOB}write_hint=short\n");
+    let folder = folder(&[("j.fio", &hinted)]);
+    let bench = "bench j.fio --stack f2fs-fdp --scale 1/64 --final-sync --json";
+    let written = |fill: &str| {
+        let run = &json(folder.path(), &format!("{bench} {fill}"))["runs"][0];
+        let handles = run["totals"]["placement"]["handles"].as_array().unwrap().clone();
+        handles.iter().filter(|handle| handle["host_blocks"].as_u64() > Some(200)).count()
+    };
+    assert_eq!(written(""), written("--fill 1MiB"));
+}
