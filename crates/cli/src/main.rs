@@ -14,6 +14,7 @@ mod csv_out;
 mod devirtualize;
 mod drive;
 mod fsck;
+mod help;
 mod image;
 mod linux;
 mod log;
@@ -36,14 +37,27 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// A flash storage stack on one rig: what would this workload do to that drive?
+///
+/// Runs fio jobs and traces on file systems over a simulated drive, in virtual time, and shows what
+/// each costs. Makes, mounts, checks and repairs F2FS and ext volumes without a kernel that knows
+/// them.
 #[derive(Debug, Parser)]
-#[command(name = "dovetail", version, about, max_term_width = 110)]
+#[command(name = "dovetail", version, max_term_width = 110, disable_help_subcommand = true)]
+#[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
     verbosity: log::Verbosity,
     #[command(subcommand)]
     command: Command,
 }
+
+/// Commands to begin with, below the help.
+const EXAMPLES: &str = "\
+Examples:
+  dovetail bench job.fio --stack f2fs,ext4 --scale 1/16 --report report.html
+  dovetail replay trace.gz --drive nvme-250g --op 7,28 --precondition
+  dovetail mkfs f2fs disk.img --size 1G && dovetail mount disk.img /mnt
+  dovetail help stacks        what a stack is; `dovetail help` lists all topics";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -86,6 +100,8 @@ enum Command {
     Mkfs(mkfs::Command),
     /// Check an F2FS or ext image; F2FS is repaired too, if asked.
     Fsck(fsck::Arguments),
+    /// Show the help of a command, or a page of the documentation.
+    Help(help::Arguments),
 }
 
 /// Reason why the command failed; it decides the exit code.
@@ -140,6 +156,7 @@ fn run(command: Command) -> ExitCode {
         Command::Inspect(arguments) => image::inspect(&arguments),
         Command::Mkfs(command) => mkfs::run(&command),
         Command::Fsck(arguments) => return fsck::run(&arguments),
+        Command::Help(arguments) => help::run(&arguments),
     })
 }
 

@@ -10,7 +10,7 @@ use dovetail_ext::mkfs::Kind;
 use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp, Variant};
 use dovetail_f2fs::mkfs::{DevicePart, MkfsOptions, MkfsReport, existing_content, mkfs};
 use dovetail_image::{Medium, NewZones, Source, is_drive};
-use dovetail_time::{format_bytes, parse_bytes};
+use dovetail_time::{did_you_mean, format_bytes, parse_bytes};
 use uuid::Uuid;
 
 use crate::mount::ImageLock;
@@ -285,7 +285,12 @@ fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
 fn named_options(arguments: &Named) -> Result<MkfsOptions, Failure> {
     let mut features = Features(0);
     for name in &arguments.features {
-        let unknown = || Failure::Usage(format!("there is no feature {name:?}"));
+        let unknown = || {
+            let known: Vec<_> = Features::names().collect();
+            let hint = did_you_mean(name, known.iter().copied());
+            let known = known.join(", ");
+            Failure::Usage(format!("there is no feature {name:?}{hint}; there are {known}"))
+        };
         features = features.with(Features::named(name).ok_or_else(unknown)?);
     }
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

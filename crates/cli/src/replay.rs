@@ -107,7 +107,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536), conflicts_with = "speed", help_heading = "Replay")]
     queue_depth: Option<u32>,
     /// Put a host before the drive, with the costs and limits that stacks have by default; some of
-    /// them may be given: --host=queue_depth=32,request_ns=1000 (see docs/host-model.md). Without
+    /// them may be given: --host=queue_depth=32,request_ns=1000 (`dovetail help host-model`). Without
     /// it requests reach the drive as they are.
     #[arg(long, value_name = "COSTS", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = HostCosts::parse, help_heading = "Replay")]
     host: Option<HostCosts>,

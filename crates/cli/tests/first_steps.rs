@@ -354,3 +354,67 @@ fn hints_of_a_job_survive_files_that_fill_the_volume() {
     };
     assert_eq!(written(""), written("--fill 1MiB"));
 }
+
+#[test]
+fn the_documentation_is_in_the_program() {
+    let folder = folder(&[]);
+    let page = done(folder.path(), "help fio-jobs");
+    assert!(page.contains("write_hint") && !page.contains("](") && !page.contains("|---"), "{page}");
+    assert_eq!(done(folder.path(), "help docs/fio-jobs.md"), page);
+    let long = page.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(long <= 100, "{long}");
+    let serve = done(folder.path(), "help serve");
+    assert!(serve.contains("Usage:") && serve.contains("help serve.md"), "{serve}");
+    assert!(done(folder.path(), "help drive make").contains("--profile"));
+    let all = done(folder.path(), "help");
+    assert!(all.contains("mount-options") && all.contains("Examples:"), "{all}");
+    let message = refused(folder.path(), "help fio-job", 2);
+    assert!(message.contains("(did you mean \"fio-jobs\"?)"), "{message}");
+    // what messages send people to is there
+    let zoned = format!("{JOB}zonemode=zbd\n");
+    let inside = self::folder(&[("z.fio", &zoned), ("v.fio", "[a]\nrw=write\nsize=${SZ}\n")]);
+    let message = refused(inside.path(), "bench z.fio --stack f2fs", 1);
+    assert!(message.contains("`dovetail help fio-jobs`"), "{message}");
+    let message = refused(inside.path(), "bench v.fio --stack f2fs", 1);
+    assert!(message.contains("${SZ} has no value here; give it one: -D NAME=VALUE"), "{message}");
+    done(folder.path(), "mkfs f2fs v.img --size 64M");
+    std::fs::create_dir(folder.path().join("mnt")).unwrap();
+    let message = refused(folder.path(), "mount -o fsync_moed=posix v.img mnt", 1);
+    assert!(message.contains("(did you mean \"fsync_mode\"?); `dovetail help mount-options`"), "{message}");
+}
+
+#[test]
+fn a_slip_in_a_name_gets_the_name_that_was_meant() {
+    let folder = folder(&[("j.fio", JOB)]);
+    for (command, meant) in [
+        ("bench j.fio --stack ext5", "ext4"),
+        ("bench j.fio --stack f2fs --drive femu-32", "femu-32g"),
+        ("bench varmial --stack f2fs", "varmail"),
+        ("reproduce rmipu-figure-33", "rmipu-figure-3"),
+        ("reproduce figure-12a", "iplfs-figure-12a"),
+        ("mkfs f2fs v.img --size 64M -O compresion", "compression"),
+    ] {
+        let output = dovetail(folder.path(), command);
+        let message = text(&output.stderr);
+        assert!(message.contains(&format!("(did you mean \"{meant}\"?)")), "{command}: {message}");
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{command}");
+    }
+}
+
+#[test]
+fn a_reproduction_says_what_it_would_run() {
+    let folder = folder(&[]);
+    let message = refused(folder.path(), "reproduce", 2);
+    assert!(message.contains("reproduce --list") && message.contains("reproduce all"), "{message}");
+    assert!(done(folder.path(), "reproduce --list").lines().count() > 20);
+    done(folder.path(), "reproduce iplfs-map-size --scale 1/512 --csv a.csv --json a.json");
+    let csv = std::fs::read_to_string(folder.path().join("a.csv")).unwrap();
+    assert!(csv.starts_with("figure,scale,statement,paper,ours,rule,verdict\n"), "{csv}");
+    let written = std::fs::read_to_string(folder.path().join("a.json")).unwrap();
+    let value: Value = serde_json::from_str(&written).unwrap();
+    let statements = value["iplfs-map-size"]["comparisons"].as_array().unwrap().len();
+    let rows = csv::Reader::from_reader(csv.as_bytes()).into_records().count();
+    assert!(statements > 1 && rows == statements, "{csv}");
+    let message = refused(folder.path(), "reproduce iplfs-map-size --csv a --json a", 2);
+    assert!(message.contains("--csv cannot write to a"), "{message}");
+}

@@ -15,7 +15,7 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// A question for the end of a sentence: `; did you mean "ext4"?`. Besides slips of the pen it
+/// A question within a sentence: ` (did you mean "ext4"?)`. Besides slips of the pen it
 /// finds one longer name that holds all of a shorter one, or one that begins as it does. Empty if
 /// there is none.
 pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
@@ -26,7 +26,7 @@ pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) ->
         holding.next().copied()
     };
     let found = nearest(name, names.iter().copied()).or_else(part);
-    found.map(|found| format!("; did you mean \"{found}\"?")).unwrap_or_default()
+    found.map(|found| format!(" (did you mean \"{found}\"?)")).unwrap_or_default()
 }
 
 /// Letters to add, drop or change (Levenshtein); case does not count.
@@ -58,8 +58,8 @@ mod tests {
         }
         assert_eq!(nearest("something_else", NAMES), None);
         assert_eq!(nearest("", NAMES), None);
-        assert_eq!(did_you_mean("ext5", NAMES), "; did you mean \"ext4\"?");
-        assert_eq!(did_you_mean("figure-3", NAMES), "; did you mean \"rmipu-figure-3\"?");
+        assert_eq!(did_you_mean("ext5", NAMES), " (did you mean \"ext4\"?)");
+        assert_eq!(did_you_mean("figure-3", NAMES), " (did you mean \"rmipu-figure-3\"?)");
         assert_eq!(did_you_mean("zfs-on-root", NAMES), "");
     }
 }

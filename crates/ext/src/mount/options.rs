@@ -65,7 +65,7 @@ impl Default for Options {
 /// The options there are.
 const TABLE: OptionTable<Options> = OptionTable {
     of: " for ext3 and ext4",
-    document: "docs/ext-mount.md",
+    document: "`dovetail help ext-mount`",
     flags: &FLAGS,
     valued: &VALUED,
     without_effect: &WITHOUT_EFFECT,

@@ -44,6 +44,11 @@ impl Features {
         Self(self.0 | other.0)
     }
 
+    /// The names of all features, as mkfs.f2fs has them.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.into_iter()
+    }
+
     /// The feature that mkfs.f2fs calls `name`; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         let name = if name == "quota" { "quota_ino" } else { name };

@@ -161,7 +161,7 @@ impl Default for Options {
 /// The options there are.
 const TABLE: OptionTable<Options> = OptionTable {
     of: "",
-    document: "docs/mount-options.md",
+    document: "`dovetail help mount-options`",
     flags: &FLAGS,
     valued: &VALUED,
     without_effect: &WITHOUT_EFFECT,

@@ -61,7 +61,11 @@ pub fn builtin_profiles() -> impl Iterator<Item = &'static str> {
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// Neither a profile of the project nor a file.
-    #[error("there is no drive profile '{name}': give one of {known}, or the path of a .toml file", known = known())]
+    #[error(
+        "there is no drive profile '{name}'{hint}: give one of {known}, or the path of a .toml file",
+        hint = dovetail_time::did_you_mean(name, builtin_profiles()),
+        known = known()
+    )]
     Unknown {
         /// The name that was asked for.
         name: String,

@@ -1,10 +1,12 @@
 //! Mount options: tables of names, values and what they set.
 
+use dovetail_time::nearest;
+
 /// A reason why a list of mount options cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// No option of that name.
-    #[error("there is no mount option \"{option}\"{of}; {document} lists those there are")]
+    #[error("there is no mount option \"{option}\"{of}{hint}; {document} lists those there are")]
     Unknown {
         /// The option as it was given.
         option: String,
@@ -12,6 +14,8 @@ pub enum OptionError {
         of: &'static str,
         /// The page that lists the options.
         document: &'static str,
+        /// The option that may have been meant, as a clause; may be empty.
+        hint: String,
     },
     /// An option with a value that it cannot have.
     #[error("mount option \"{name}\" cannot be \"{value}\": allowed is {allowed}")]
@@ -68,7 +72,7 @@ impl<O> Valued<O> {
 pub struct OptionTable<O: 'static> {
     /// The file systems, as in " for ext3 and ext4"; may be empty.
     pub of: &'static str,
-    /// The page that lists the options.
+    /// The command that lists the options.
     pub document: &'static str,
     /// Options without a value.
     pub flags: &'static [Flag<O>],
@@ -95,7 +99,12 @@ impl<O: Default> OptionTable<O> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let (of, document) = (self.of, self.document);
         let valued = self.valued.iter().find(|valued| valued.name == name);
-        let unknown = || OptionError::Unknown { option: option.into(), of, document };
+        let names = self.flags.iter().map(|flag| flag.0);
+        let names = names.chain(self.valued.iter().map(|valued| valued.name));
+        let unknown = || {
+            let hint = nearest(name, names).map(|found| format!(" (did you mean {found:?}?)"));
+            OptionError::Unknown { option: option.into(), of, document, hint: hint.unwrap_or_default() }
+        };
         valued.ok_or_else(unknown)?.set(options, value)
     }
 
@@ -169,9 +178,10 @@ mod tests {
             format!("there is no mount option {option:?} for a test; a page lists those there are")
         };
         assert_eq!(
-            ["quota", "discard=1", "acl="].map(says),
-            ["quota", "discard=1", "acl="].map(unknown)
+            ["quota", "acl="].map(says),
+            ["quota", "acl="].map(unknown)
         );
+        assert!(says("moed=one").contains("\"moed=one\" for a test (did you mean \"mode\"?); a page"));
         assert_eq!(
             says("mode=three"),
             "mount option \"mode\" cannot be \"three\": allowed is one or two"

@@ -21,7 +21,7 @@ pub enum FioError {
     /// An option of fio that would change the I/O and is not honoured here.
     #[error(
         "{file}:{line}: option \"{option}\" would change the I/O and is not supported; remove the line \
-         (docs/fio-jobs.md lists what is)"
+         (`dovetail help fio-jobs` lists what is)"
     )]
     UnsupportedOption {
         /// The job file.

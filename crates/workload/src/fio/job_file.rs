@@ -184,7 +184,7 @@ impl Parser<'_> {
     fn expand(&self, value: &str, line: u32) -> Result<String, FioError> {
         self.variables.expand(value).map_err(|unexpanded| {
             let (variable, help) = match unexpanded {
-                Unexpanded::Unknown(name) => (format!("${{{name}}}"), "give it one"),
+                Unexpanded::Unknown(name) => (format!("${{{name}}}"), "give it one: -D NAME=VALUE"),
                 Unexpanded::Unclosed => (format!("\"{value}\""), "close ${NAME} with a brace"),
                 Unexpanded::Machine(word) => (word.to_owned(), "write the number that you mean"),
             };
@@ -262,14 +262,14 @@ mod tests {
             (
                 "[a]\n\nzonemode=zbd",
                 "job.fio:3: option \"zonemode\" would change the I/O and is not supported; remove the line \
-                 (docs/fio-jobs.md lists what is)",
+                 (`dovetail help fio-jobs` lists what is)",
             ),
             (
                 "[a]\nbs=4x",
                 "job.fio:2: option \"bs\" takes a block size from 1 byte to 1 GiB, such as 4k, not \"4x\"",
             ),
             ("[a]\nsize", "job.fio:2: option \"size\" needs a value: write size=VALUE"),
-            ("[a]\nsize=${X}", "job.fio:2: ${X} has no value here; give it one"),
+            ("[a]\nsize=${X}", "job.fio:2: ${X} has no value here; give it one: -D NAME=VALUE"),
             ("[global]\nsize=1m", "job.fio: there is no job in it; add a section such as [job1]"),
             (
                 "[a]\ntime_based",
