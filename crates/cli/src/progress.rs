@@ -1,12 +1,50 @@
-//! Progress bars: one for each run, on a terminal only.
+//! Progress: a bar for each run on a terminal, and elsewhere a line on standard error from time to
+//! time.
 
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use dovetail_lab::{Progress, Stage};
 use dovetail_time::format_count;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::log;
+
+/// Between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Tells on standard error, every ten seconds, that something long goes on.
+pub(crate) struct Heartbeat {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Heartbeat {
+    /// Begins now; it ends when it is dropped.
+    pub(crate) fn new(what: String) -> Self {
+        let (stop, stopped) = channel();
+        let begun = Instant::now();
+        let thread = (!log::is_on()).then(|| {
+            std::thread::spawn(move || {
+                while stopped.recv_timeout(LINE_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    eprintln!("dovetail: {what}: {} s", begun.elapsed().as_secs());
+                }
+            })
+        });
+        Self { stop: Some(stop), thread }
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.stop.take();
+        // it never panics
+        self.thread.take().map(JoinHandle::join);
+    }
+}
 
 /// The bars of all runs. On anything but a terminal they show nothing, nor where a
 /// log would run through them.

@@ -13,22 +13,22 @@ use dovetail_lab::bench::BenchError;
 use dovetail_papers::{
     Change, Changes, FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting, Verdict,
 };
-use dovetail_time::Ratio;
+use dovetail_time::{Ratio, did_you_mean};
 use serde_json::{Map, Value};
 
 use crate::bench::threads;
-use crate::output::{check_writable, write};
+use crate::output::{Outputs, check_writable, write};
+use crate::progress::Heartbeat;
 use crate::results::notes;
 use crate::signals::stop_flag;
 use crate::{Failure, drive, print};
 
 /// Run the papers' figures and tables again, and show both side by side.
 ///
-/// Without a name, all of them. A figure runs at a reduced scale unless --full or --scale says
-/// otherwise.
+/// A figure runs at a reduced scale unless --full or --scale says otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Figures by name; --list shows them.
+    /// Figures by name; --list shows them, all stands for every one.
     figures: Vec<String>,
     /// Show what there is.
     #[arg(long, conflicts_with_all = ["full", "scale", "scales", "json", "sensitivity"])]
@@ -64,14 +64,25 @@ pub(crate) struct Arguments {
     /// Statements and results as JSON, to a file; `-` is standard output, after the tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Statements as CSV, a row for each, to a file; `-` is standard output, after the tables.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "sensitivity", "scales"])]
+    csv: Option<PathBuf>,
 }
 
+/// The name that stands for all figures.
+const ALL: &str = "all";
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let figures = chosen(&arguments.figures)?;
+    let figures = chosen(arguments)?;
     if arguments.list {
         return list(&figures);
     }
-    check_writable(arguments.json.iter())?;
+    let mut outputs = Outputs::default();
+    let given = [("--json", &arguments.json), ("--csv", &arguments.csv)];
+    for (flag, path) in given {
+        path.iter().try_for_each(|path| outputs.output(flag, path))?;
+        check_writable(path.iter())?;
+    }
     if arguments.sensitivity {
         return sensitivity(arguments, &figures);
     }
@@ -80,9 +91,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let stop = stop_flag()?;
     let mut all = Map::new();
+    let mut rows = Vec::new();
     let mut failures = Vec::new();
-    for figure in figures {
+    for (number, figure) in figures.iter().enumerate() {
+        let beat = Heartbeat::new(format!("{} ({} of {})", figure.name, number + 1, figures.len()));
         let performed = perform(arguments, figure, &stop);
+        drop(beat);
         if stop.load(Ordering::Relaxed) {
             failures.push(stopped_at(figure.name, all.len()));
             break;
@@ -93,6 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 if arguments.strict {
                     failures.extend(differing(figure, &reproduction));
                 }
+                rows.extend(csv_rows(figure, &reproduction));
                 all.insert(
                     figure.name.into(),
                     serde_json::to_value(&reproduction).map_err(Failure::failed)?,
@@ -101,7 +116,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Err(error) => failures.push(format!("{}: {error}", figure.name)),
         }
     }
+    if let Some(path) = &arguments.csv {
+        write(path, &csv_text(&rows)?)?;
+    }
     finish(arguments, &all, &failures)
+}
+
+const CSV_COLUMNS: [&str; 7] = ["figure", "scale", "statement", "paper", "ours", "rule", "verdict"];
+
+/// A row for each statement of a figure.
+fn csv_rows(figure: &Figure, reproduction: &Reproduction) -> Vec<[String; 7]> {
+    let row = |c: &dovetail_papers::Comparison| {
+        let verdict = match c.verdict() {
+            Verdict::Agrees => "agrees",
+            Verdict::Differs => "differs",
+            Verdict::Shown => "shown",
+        };
+        let [what, paper, ours, rule] = [&c.what, &c.paper, &c.ours, &c.rule].map(Clone::clone);
+        let scale = reproduction.results.scale.to_string();
+        [figure.name.into(), scale, what, paper, ours, rule, verdict.into()]
+    };
+    reproduction.comparisons.iter().map(row).collect()
+}
+
+fn csv_text(rows: &[[String; 7]]) -> Result<String, Failure> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(CSV_COLUMNS).map_err(Failure::failed)?;
+    rows.iter().try_for_each(|row| writer.write_record(row)).map_err(Failure::failed)?;
+    String::from_utf8(writer.into_inner().map_err(Failure::failed)?).map_err(Failure::failed)
 }
 
 /// The number of a figure's statements that differ from the paper's, if any, in a sentence.
@@ -179,14 +221,26 @@ fn plot(
     out + "\n"
 }
 
-fn chosen(names: &[String]) -> Result<Vec<&'static Figure>, Failure> {
+fn chosen(arguments: &Arguments) -> Result<Vec<&'static Figure>, Failure> {
+    let names = &arguments.figures;
+    if names.iter().any(|name| name == ALL) {
+        return Ok(FIGURES.to_vec());
+    }
+    if names.is_empty() && !arguments.list && !arguments.sensitivity {
+        let count = FIGURES.len();
+        return Err(Failure::Usage(format!(
+            "which figures? `dovetail reproduce --list` names them, `dovetail reproduce {ALL}` runs \
+             all {count}, one after another, which can take hours"
+        )));
+    }
     if names.is_empty() {
         return Ok(FIGURES.to_vec());
     }
     let find = |name: &String| {
         Figure::find(name).ok_or_else(|| {
-            let all = FIGURES.map(|figure| figure.name).join(", ");
-            Failure::Usage(format!("there is no figure \"{name}\" (there are: {all})"))
+            let all = FIGURES.map(|figure| figure.name);
+            let (hint, all) = (did_you_mean(name, all), all.join(", "));
+            Failure::Usage(format!("there is no figure \"{name}\"{hint} (there are: {all})"))
         })
     };
     names.iter().map(find).collect()
