@@ -4,6 +4,7 @@
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,70 @@ pub(crate) struct Bars {
     bars: Vec<ProgressBar>,
     /// True for a run that has come to its trace or workload.
     running: Vec<AtomicBool>,
+    /// Lines in place of bars, where there is no terminal.
+    lines: Option<Lines>,
+}
+
+/// Lines on standard error, one every ten seconds.
+struct Lines {
+    labels: Vec<String>,
+    /// Time of the last line.
+    last: Mutex<Instant>,
+    /// Begin of each run's stage.
+    begun: Vec<Mutex<Instant>>,
+}
+
+impl Lines {
+    fn new(labels: &[String]) -> Self {
+        let now = Instant::now();
+        let begun = labels.iter().map(|_| Mutex::new(now)).collect();
+        Self { labels: labels.to_vec(), last: Mutex::new(now), begun }
+    }
+
+    /// Another stage of a run begins.
+    fn begin(&self, index: usize) {
+        *locked(&self.begun[index]) = Instant::now();
+    }
+
+    /// Tells of a run, if the last line is long ago.
+    fn tell(&self, index: usize, progress: Progress) {
+        let mut last = locked(&self.last);
+        if last.elapsed() >= LINE_EVERY {
+            *last = Instant::now();
+            let begun = locked(&self.begun[index]).elapsed();
+            eprintln!("dovetail: {}: {}", self.labels[index], sentence(progress, begun));
+        }
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a run does, its share, its rate and the time that is left, so long after its stage began.
+fn sentence(progress: Progress, since: Duration) -> String {
+    let seconds = since.as_secs_f64().max(1e-3);
+    let rate = format_count((progress.requests as f64 / seconds) as u64);
+    let share = (progress.total > 0)
+        .then(|| progress.done.min(progress.total) as f64 / progress.total as f64);
+    let percent = share.map(|share| format!(" {:.0} %", share * 100.0)).unwrap_or_default();
+    let left = share.filter(|share| *share > 0.0).map(|share| seconds * (1.0 - share) / share);
+    let left = left.map(|left| format!(", {left:.0} s left")).unwrap_or_default();
+    format!("{}{percent}, {rate} requests/s{left}", name_of(progress.stage))
+}
+
+const fn name_of(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Precondition => "preconditioning",
+        Stage::Prepare => "making files",
+        Stage::Run => "running",
+    }
+}
+
+/// A bar of a run that knows how far it has come.
+fn with_share() -> ProgressStyle {
+    let template = "{prefix} {bar:24} {percent:>3}% {msg}, {eta} left";
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 impl Bars {
@@ -61,9 +126,7 @@ impl Bars {
             if log::is_on() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let all = MultiProgress::with_draw_target(target);
         let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).min(40);
-        let template = "{prefix} {bar:24} {percent:>3}% {msg}, {eta} left";
-        let style =
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style = with_share();
         let bars = labels.iter().map(|label| {
             let bar = ProgressBar::new(1)
                 .with_style(style.clone())
@@ -72,22 +135,22 @@ impl Bars {
         });
         let bars = bars.collect();
         let running = labels.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { all, bars, running }
+        let has_lines = !log::is_on() && !std::io::stderr().is_terminal();
+        Self { all, bars, running, lines: has_lines.then(|| Lines::new(labels)) }
     }
 
     pub(crate) fn tell(&self, index: usize, progress: Progress) {
         let bar = &self.bars[index];
-        let stage = match progress.stage {
-            Stage::Precondition => "preconditioning",
-            Stage::Prepare => "making files",
-            Stage::Run => "running",
-        };
+        let stage = name_of(progress.stage);
         let is_running = progress.stage == Stage::Run;
         if self.running[index].swap(is_running, Ordering::Relaxed) != is_running {
             // Rate and time left start anew.
             bar.reset();
+            self.lines.iter().for_each(|lines| lines.begin(index));
         }
+        self.lines.iter().for_each(|lines| lines.tell(index, progress));
         if progress.total > 0 {
+            bar.set_style(with_share());
             bar.set_length(progress.total);
             bar.set_position(progress.done.min(progress.total));
         } else if let Ok(style) = ProgressStyle::with_template("{prefix} {elapsed} {msg}") {
@@ -104,5 +167,20 @@ impl Bars {
     pub(crate) fn clear(&self) {
         // A terminal that has gone away is no reason to fail.
         let _ = self.all.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_share_rate_and_the_time_that_is_left() {
+        let progress = |done, total| Progress { stage: Stage::Run, done, total, requests: 5000 };
+        let after = Duration::from_secs(10);
+        assert_eq!(sentence(progress(25, 100), after), "running 25 %, 500 requests/s, 30 s left");
+        assert_eq!(sentence(progress(0, 100), after), "running 0 %, 500 requests/s");
+        assert_eq!(sentence(progress(0, 0), after), "running, 500 requests/s");
+        assert_eq!(sentence(progress(200, 100), after), "running 100 %, 500 requests/s, 0 s left");
     }
 }

@@ -16,8 +16,8 @@ pub enum Stage {
 pub struct Progress {
     /// The present stage.
     pub stage: Stage,
-    /// The part of `total` that is done: bytes of the drive to write, or of the trace's file to
-    /// read.
+    /// The part of `total` that is done: bytes of the drive or of files to write, or of the trace's
+    /// file to read; millionths of a workload.
     pub done: u64,
     /// The whole of it, as far as it is known; 0 if it is not.
     pub total: u64,

@@ -158,3 +158,30 @@ fn fragmentation_is_that_of_the_workloads_files() {
     let files = |run: &RunResult| run.fragmentation.as_ref().unwrap().files;
     assert_eq!((files(&alone), files(&filled)), (3, 3));
 }
+
+#[test]
+fn a_run_says_how_far_it_has_come() {
+    use dovetail_lab::{Progress, Stage};
+    let text = "[timed]\nrw=randwrite\nsize=8m\ntime_based\nruntime=200ms\nthinktime=1\n\
+                [sized]\nstonewall\nrw=write\nbs=4k\nsize=64m\n";
+    let (source, stacks, stop) =
+        (Source::fio(text, "two.fio", &[]).unwrap(), stacks(), AtomicBool::new(false));
+    let told = std::sync::Mutex::new(Vec::<Progress>::new());
+    let tell = |number: usize, progress: Progress| {
+        if number == 0 {
+            told.lock().unwrap().push(progress);
+        }
+    };
+    let experiment =
+        Experiment { progress: &tell, repetitions: 1, ..experiment(&source, &stacks[..1], &stop) };
+    let (_, failures) = experiment.run(1, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    let told = told.into_inner().unwrap();
+    for stage in [Stage::Prepare, Stage::Run] {
+        let of_stage = told.iter().filter(|progress| progress.stage == stage);
+        let shares: Vec<f64> = of_stage.map(|p| p.done as f64 / p.total as f64).collect();
+        assert!(shares.len() > 2 && shares.is_sorted(), "{stage:?}: {shares:?}");
+        assert!(shares[0] < 0.6 && shares.iter().all(|share| *share <= 1.0), "{shares:?}");
+        assert!(shares.last().is_some_and(|last| *last > 0.6), "{stage:?}: {shares:?}");
+    }
+}

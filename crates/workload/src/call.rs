@@ -229,6 +229,16 @@ pub trait Workload {
         true
     }
 
+    /// Part of the work that is done at `now`, from 0 to 1; `None` where nobody knows.
+    fn share_done(&self, _now: SimTime) -> Option<f64> {
+        None
+    }
+
+    /// Bytes that [`Self::prepare`] writes in all; 0 where nobody knows.
+    fn prepared_bytes(&self) -> u64 {
+        0
+    }
+
     /// Reason for an end before its time, if there was one.
     fn problem(&self) -> Option<String> {
         None
@@ -280,6 +290,14 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
         (**self).measured(thread, begin)
+    }
+
+    fn share_done(&self, now: SimTime) -> Option<f64> {
+        (**self).share_done(now)
+    }
+
+    fn prepared_bytes(&self) -> u64 {
+        (**self).prepared_bytes()
     }
 
     fn problem(&self) -> Option<String> {

@@ -63,8 +63,8 @@ pub enum BenchError {
     Workload(String),
     /// No stack of that name.
     #[error(
-        "there is no stack \"{0}\"{}; `dovetail stack list` shows those there are, and a file ends in .toml",
-        dovetail_time::did_you_mean(.0, Stack::built_in())
+        "there is no stack \"{0}\"{hint}; `dovetail stack list` shows those there are, and a file ends in .toml",
+        hint = dovetail_time::did_you_mean(.0, Stack::built_in())
     )]
     UnknownStack(String),
     /// A stack's file cannot be read, or says something that cannot be.

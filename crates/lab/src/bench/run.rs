@@ -24,6 +24,17 @@ use crate::results::PreconditionResult;
 /// Calls between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 12;
 
+/// Parts in which a workload says how far it has come.
+const SHARES: u64 = 1_000_000;
+
+/// Bytes that a call writes.
+const fn written_by(call: &Call) -> u64 {
+    match *call {
+        Call::Write { len, .. } | Call::Append { len, .. } => len,
+        _ => 0,
+    }
+}
+
 /// A stack with a workload on it.
 pub(super) struct Session<'w> {
     pub(super) system: System,
@@ -39,6 +50,8 @@ pub(super) struct Session<'w> {
     progress: &'w dyn Fn(Progress),
     /// Calls that have ended.
     ended: u64,
+    /// Bytes written while files were laid out.
+    prepared_bytes: u64,
     /// The first call that counts has begun.
     is_measuring: bool,
 }
@@ -59,6 +72,7 @@ impl<'w> Session<'w> {
             stop: job.stop,
             progress: job.progress,
             ended: 0,
+            prepared_bytes: 0,
             is_measuring: false,
         }
     }
@@ -72,6 +86,7 @@ impl<'w> Session<'w> {
                 return Err(BenchError::Stopped);
             }
             self.call_alone(&call)?;
+            self.prepared_bytes += written_by(&call);
             self.report(Stage::Prepare);
         }
         self.ended = 0;
@@ -81,7 +96,19 @@ impl<'w> Session<'w> {
     fn report(&mut self, stage: Stage) {
         self.ended += 1;
         if self.ended.is_multiple_of(REPORT_EVERY) {
-            (self.progress)(Progress { stage, done: 0, total: 0, requests: self.ended });
+            let (done, total) = self.how_far(stage);
+            (self.progress)(Progress { stage, done, total, requests: self.ended });
+        }
+    }
+
+    /// The part that is done and the whole, as [`Progress`] has them.
+    fn how_far(&self, stage: Stage) -> (u64, u64) {
+        let workload = &self.threads.workload;
+        match stage {
+            Stage::Prepare => (self.prepared_bytes, workload.prepared_bytes()),
+            _ => workload.share_done(self.system.machine.now()).map_or((0, 0), |share| {
+                ((share * SHARES as f64) as u64, SHARES)
+            }),
         }
     }
 

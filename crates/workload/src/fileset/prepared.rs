@@ -90,6 +90,14 @@ impl<W: Workload> Workload for Prepared<W> {
         self.then.measured(thread, begin)
     }
 
+    fn share_done(&self, now: SimTime) -> Option<f64> {
+        self.then.share_done(now)
+    }
+
+    fn prepared_bytes(&self) -> u64 {
+        self.first.bytes() + self.then.prepared_bytes()
+    }
+
     fn problem(&self) -> Option<String> {
         self.then.problem()
     }

@@ -253,6 +253,25 @@ impl Thread {
         (runtime > 0).then(|| later(self.begin, runtime.saturating_add(self.settings.ramp_ns)))
     }
 
+    /// Part of its work that is done at `now`, from 0 to 1: of what ends it first, time or bytes.
+    pub(super) fn share_done(&self, now: SimTime) -> f64 {
+        match self.stage {
+            Stage::New => return 0.0,
+            Stage::Done => return 1.0,
+            _ => {}
+        }
+        let of_time = self.deadline().map_or(0.0, |end| {
+            now.since(self.begin).as_secs_f64() / end.since(self.begin).as_secs_f64().max(1e-9)
+        });
+        let loops = self.settings.loops as f64;
+        let of_bytes = self.total_bytes as f64 / (self.limit() as f64 * loops).max(1.0);
+        let of_calls = self.settings.number_ios.map_or(0.0, |calls| {
+            self.calls as f64 / (calls as f64 * loops * self.bytes_factor() as f64).max(1.0)
+        });
+        let of_work = if self.settings.time_based { 0.0 } else { of_bytes.max(of_calls) };
+        of_time.max(of_work).clamp(0.0, 1.0)
+    }
+
     fn is_pass_over(&self) -> bool {
         let loops = self.settings.loops.saturating_mul(self.bytes_factor());
         let pass_max = self.plan.size.max(self.plan.io_size.unwrap_or(0)).saturating_mul(loops);

@@ -197,6 +197,11 @@ impl Workload for FioWorkload {
         self.threads[thread.0 as usize].is_measured(begin)
     }
 
+    fn share_done(&self, now: SimTime) -> Option<f64> {
+        let sum: f64 = self.threads.iter().map(|thread| thread.share_done(now)).sum();
+        (!self.threads.is_empty()).then(|| sum / self.threads.len() as f64)
+    }
+
     fn fio(&self) -> Option<&FioWorkload> {
         Some(self)
     }
