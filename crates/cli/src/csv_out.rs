@@ -8,8 +8,11 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// All runs as CSV with a header: the columns of all of them. Lists (curves, series, maps) are left
-/// to the JSON; null is an empty field.
+/// The list of a run's jobs; of several each has columns of its own.
+const JOBS: &str = "jobs";
+
+/// All runs as CSV with a header: the columns of all of them. Other lists (curves, series, maps) are
+/// left to the JSON; null is an empty field.
 pub(crate) fn text<R: Serialize>(runs: &[R]) -> Result<String, Failure> {
     let mut names: Vec<String> = Vec::new();
     let mut rows = Vec::new();
@@ -35,6 +38,12 @@ pub(crate) fn text<R: Serialize>(runs: &[R]) -> Result<String, Failure> {
 
 fn flatten(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
     match value {
+        Value::Array(jobs) if path == JOBS && jobs.len() > 1 => {
+            for job in jobs {
+                let name = job["name"].as_str().unwrap_or_default();
+                flatten(&format!("{path}.{name}"), job, into);
+            }
+        }
         Value::Array(_) => {}
         Value::Object(fields) => {
             for (name, value) in fields {

@@ -418,3 +418,21 @@ fn a_reproduction_says_what_it_would_run() {
     let message = refused(folder.path(), "reproduce iplfs-map-size --csv a --json a", 2);
     assert!(message.contains("--csv cannot write to a"), "{message}");
 }
+
+#[test]
+fn each_job_has_its_own_figures_in_table_csv_and_report() {
+    let jobs = "[global]\nsize=4m\n[db]\nrw=randwrite\nbs=4k\nfsync=1\n\
+                [camera]\nstonewall\nrw=write\nbs=1m\nsize=8m\n";
+    let folder = folder(&[("phone.fio", jobs)]);
+    let bench = "bench phone.fio --stack f2fs,ext4 --scale 1/2 --csv c.csv --report r.html";
+    let table = done(folder.path(), bench);
+    for line in ["db: write MB/s", "db: sync p50 / p99 / p99.9", "camera: write MB/s"] {
+        assert!(table.contains(line), "{line}: {table}");
+    }
+    assert!(!table.contains("camera: sync"), "{table}");
+    let csv = std::fs::read_to_string(folder.path().join("c.csv")).unwrap();
+    let header = csv.lines().next().unwrap();
+    assert!(header.contains("jobs.camera.latency.write.p99_ns") && header.contains("jobs.db.elapsed_s"));
+    let report = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
+    assert!(report.contains("Job camera, over its own time"));
+}

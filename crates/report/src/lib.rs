@@ -14,6 +14,7 @@
 
 mod comparison;
 mod format;
+mod jobs;
 mod listing;
 mod page;
 mod plain;

@@ -259,6 +259,7 @@ pub(crate) fn table(runs: &[RunResult]) -> String {
     let mut table = Comparison::of(runs);
     table.failures("Ended early", "Why", |run| run.error.as_deref());
     ABOVE_EVENTS.iter().for_each(|group| table.group(group));
+    super::jobs::add(&mut table, runs);
     table.group_of("In the file system", &events(runs), |run, key| {
         run.events.get(key).map_or_else(missing, |count| whole(*count))
     });
