@@ -14,6 +14,7 @@ use dovetail_time::{Ratio, format_bytes, format_count};
 
 use crate::choices::percent;
 use crate::mount::ImageLock;
+use crate::table::{list_width, of_words};
 use crate::{Failure, print};
 
 /// Commands for drive profiles and drive files.
@@ -97,28 +98,23 @@ pub(crate) fn load(name: &str) -> Result<Profile, Failure> {
     })
 }
 
-/// Columns of the list of drives, whatever the terminal.
-const LIST_WIDTH: u16 = 80;
-
 fn list() -> Result<(), Failure> {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(LIST_WIDTH);
-    table.set_header(["name", "capacity", "page", "dies", "map", "what it is"]);
-    for name in builtin_profiles() {
+    let row = |name: &str| -> Result<Vec<String>, Failure> {
         let profile = load(name)?;
         let config = profile.resolve(&Overrides::default()).map_err(Failure::failed)?;
         let geometry = config.nand.geometry;
-        table.add_row([
+        Ok(vec![
             profile.name.clone(),
             format_bytes(config.user_blocks * 4096),
             format_bytes(config.chip_page_bytes().into()),
             format!("{}x{}", geometry.channels, geometry.dies_per_channel),
             config.map_name().to_string(),
             profile.about,
-        ]);
-    }
-    print(&format!("{table}\n"))
+        ])
+    };
+    let rows = builtin_profiles().map(row).collect::<Result<Vec<_>, _>>()?;
+    let header = ["name", "capacity", "page", "dies", "map", "what it is"];
+    print(&of_words(&header, &rows, list_width()))
 }
 
 fn show(name: &str, scale: Ratio) -> Result<(), Failure> {

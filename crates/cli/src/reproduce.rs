@@ -21,6 +21,7 @@ use crate::output::{Outputs, check_writable, write};
 use crate::progress::Heartbeat;
 use crate::results::notes;
 use crate::signals::stop_flag;
+use crate::table::{list_width, of_words};
 use crate::{Failure, drive, print};
 
 /// Run the papers' figures and tables again, and show both side by side.
@@ -281,13 +282,17 @@ fn with_setting<T>(
 }
 
 fn list(figures: &[&Figure]) -> Result<(), Failure> {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["name", "what it shows", "source"]);
-    for figure in figures {
-        table.add_row([figure.name, figure.title, figure.source]);
-    }
-    print(&lines(&table))
+    let row = |figure: &&Figure| [figure.name, figure.title, figure.source].map(String::from).to_vec();
+    let rows: Vec<_> = figures.iter().map(row).collect();
+    print(&figure_list(&rows))
+}
+
+/// A figure's name, what it shows, and below it where it stands.
+fn figure_list(rows: &[Vec<String>]) -> String {
+    let lines = rows.iter().flat_map(|row| {
+        [vec![row[0].clone(), row[1].clone()], vec![String::new(), row[2].clone()]]
+    });
+    of_words(&["name", "what it shows, and its source"], &lines.collect::<Vec<_>>(), list_width())
 }
 
 fn lines(table: &Table) -> String {

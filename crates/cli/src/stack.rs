@@ -1,10 +1,9 @@
 //! `dovetail stack list|show`.
 
 use clap::Subcommand;
-use comfy_table::presets::NOTHING;
-use comfy_table::{ContentArrangement, Table};
 use dovetail_lab::bench::{BenchError, Stack};
 
+use crate::table::{list_width, of_words};
 use crate::{Failure, print};
 
 /// Commands for stacks.
@@ -34,15 +33,12 @@ fn load(name: &str) -> Result<Stack, Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["name", "file system", "drive", "what it is"]);
-    for name in Stack::built_in() {
+    let row = |name: &str| -> Result<Vec<String>, Failure> {
         let stack = load(name)?;
-        table.add_row([stack.name, stack.filesystem, stack.drive, stack.about]);
-    }
-    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
-    print(&(lines.join("\n") + "\n"))
+        Ok(vec![stack.name, stack.filesystem, stack.drive, stack.about])
+    };
+    let rows = Stack::built_in().map(row).collect::<Result<Vec<_>, _>>()?;
+    print(&of_words(&["name", "file system", "drive", "what it is"], &rows, list_width()))
 }
 
 fn show(name: &str) -> Result<(), Failure> {

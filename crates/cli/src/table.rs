@@ -115,3 +115,56 @@ fn shown(name: &str, figures: Vec<Option<String>>) -> Option<Vec<String>> {
         std::iter::once(name.to_string()).chain(shown).collect()
     })
 }
+
+/// Columns of a list: those of the terminal, or 80.
+pub(crate) fn list_width() -> usize {
+    Table::new().width().map_or(80, |width| usize::from(width).clamp(60, 200))
+}
+
+/// A table of words within a width: no word is broken, the last column gets what is left. Words
+/// longer than that go beyond it.
+pub(crate) fn of_words(header: &[&str], rows: &[Vec<String>], width: usize) -> String {
+    let header: Vec<String> = header.iter().map(ToString::to_string).collect();
+    let all: Vec<&[String]> = std::iter::once(&header[..]).chain(rows.iter().map(|row| &row[..])).collect();
+    let columns = header.len().saturating_sub(1);
+    let widest = |at: usize| all.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(widest).collect();
+    let indent = widths.iter().map(|width| width + 2).sum::<usize>();
+    let mut out = String::new();
+    for row in all {
+        let mut line: String =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  ")).collect();
+        for word in row[columns].split_whitespace() {
+            let len = line.chars().count();
+            if len > indent && len + 1 + word.chars().count() > width {
+                out += &format!("{}\n", line.trim_end());
+                line = " ".repeat(indent);
+            } else if len > indent {
+                line.push(' ');
+            }
+            line += word;
+        }
+        out += &format!("{}\n", line.trim_end());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_whole_at_any_width() {
+        let row = |name: &str, about: &str| vec![name.to_string(), about.to_string()];
+        let rows = [row("evo970-250g", "a drive of 2018 for what consumers do"), row("b", "x")];
+        assert_eq!(
+            of_words(&["name", "what it is"], &rows, 36),
+            "name         what it is\nevo970-250g  a drive of 2018 for what\n             consumers do\nb            x\n"
+        );
+        for width in 1..80 {
+            let text = of_words(&["name", "what it is"], &rows, width);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            assert_eq!(words.concat(), "namewhatitisevo970-250gadriveof2018forwhatconsumersdobx");
+        }
+    }
+}

@@ -436,3 +436,22 @@ fn each_job_has_its_own_figures_in_table_csv_and_report() {
     let report = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
     assert!(report.contains("Job camera, over its own time"));
 }
+
+#[test]
+fn lists_break_no_words() {
+    let folder = folder(&[]);
+    for command in ["drive list", "stack list", "reproduce --list"] {
+        let list = done(folder.path(), command);
+        assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+        assert!(list.lines().all(|line| line == line.trim_end()), "{list}");
+    }
+    let drives = done(folder.path(), "drive list");
+    for name in ["femu-32g-nvm-log", "sd-fast-a2-64g", "m7450max-800g"] {
+        assert!(drives.lines().any(|line| line.starts_with(name)), "{drives}");
+    }
+    let job = folder.path().join("j.fio");
+    std::fs::write(job, JOB).unwrap();
+    let table = done(folder.path(), "bench j.fio --stack f2fs --scale 1/64");
+    let latency = table.lines().find(|line| line.contains("write p50")).unwrap();
+    assert!(latency.contains("constant ") || latency.contains("at most"), "{latency}");
+}

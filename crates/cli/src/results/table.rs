@@ -256,7 +256,13 @@ fn pieces(files: &FragmentationResult) -> Option<String> {
 pub(super) fn latency(latency: &LatencyResult) -> Option<String> {
     let p = latency.percentiles;
     let span = SimSpan::from_ns;
-    (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
+    let shown = [p.p50_ns, p.p99_ns, p.p999_ns, p.max_ns].map(|ns| span(ns).to_string());
+    let [p50, p99, p999, max] = &shown;
+    (p.count > 0).then(|| match p50 == p999 {
+        true if p50 == max => format!("constant {p50}"),
+        true => format!("{p50}, at most {max}"),
+        false => format!("{p50} / {p99} / {p999}"),
+    })
 }
 
 /// Of a run that wrote to the drive.
@@ -359,6 +365,20 @@ mod tests {
         let runs = [run("a", &["All.", "Two."]), run("b", &["All."]), run("c", &["All.", "Two."])];
         assert_eq!(notes(&runs), "\nAll.\n\na; c: Two.\n");
         assert_eq!(notes(&[run("a", &[])]), "");
+    }
+
+    #[test]
+    fn a_latency_that_does_not_vary_is_called_constant() {
+        let with = |p50_ns, p999_ns, max_ns| {
+            let mut found = LatencyResult::default();
+            let p = &mut found.percentiles;
+            (p.count, p.p50_ns, p.p99_ns, p.p999_ns, p.max_ns) = (9, p50_ns, p50_ns, p999_ns, max_ns);
+            latency(&found).unwrap()
+        };
+        assert_eq!(with(1500, 1500, 1500), "constant 1.50 us");
+        assert_eq!(with(1500, 1500, 8_000_000), "1.50 us, at most 8.00 ms");
+        assert_eq!(with(1500, 3000, 3000), "1.50 us / 1.50 us / 3.00 us");
+        assert_eq!(latency(&LatencyResult::default()), None);
     }
 
     #[test]
