@@ -1,6 +1,8 @@
 //! Results of `dovetail bench` and `dovetail replay`, and where they go.
 
 mod jobs;
+mod rows;
+mod spread;
 mod table;
 
 use std::path::PathBuf;
@@ -25,7 +27,23 @@ pub(crate) struct ResultFiles {
     /// A report with pictures: one HTML file that needs nothing else.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
+    /// Runs as columns, or as rows with few figures; by itself it is rows for more than four runs.
+    #[arg(long, value_enum, help_heading = "Output")]
+    table: Option<Shape>,
+    /// Runs as rows, with these figures: words of the table's lines, such as elapsed,WAF,p99.
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', conflicts_with = "table", help_heading = "Output")]
+    columns: Vec<String>,
 }
+
+/// The way in which the table shows runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Shape {
+    Columns,
+    Rows,
+}
+
+/// Runs that stand beside each other, unless it is asked for otherwise.
+const BESIDE: usize = 4;
 
 /// The figures that stand at their floors because of the scale, a line each.
 pub(crate) fn notes(results: &Results) -> String {
@@ -57,11 +75,30 @@ impl ResultFiles {
         check_writable(self.named().into_iter().filter_map(|(_, path)| path.as_ref()))
     }
 
+    /// The table in the shape that is asked for.
+    fn table(&self, results: &Results, width: Option<usize>) -> Result<String, Failure> {
+        let runs = &results.runs;
+        let by_itself = if runs.len() > BESIDE { Shape::Rows } else { Shape::Columns };
+        if self.columns.is_empty() && self.table.unwrap_or(by_itself) == Shape::Columns {
+            return Ok(table::LAYOUT.text(runs, width));
+        }
+        let text = rows::text(runs, &self.columns, width.unwrap_or(usize::MAX));
+        text.ok_or_else(|| {
+            let lines = table::LAYOUT.lines(runs);
+            let names: Vec<_> = lines.iter().map(|line| line[0].trim()).collect();
+            let words = self.columns.join(",");
+            Failure::Usage(format!(
+                "--columns {words}: some word is in no line of the table; lines are {}",
+                names.join("; ")
+            ))
+        })
+    }
+
     /// Writes the files, and the table if it is wanted.
     pub(crate) fn write(&self, results: &Results, with_table: bool) -> Result<(), Failure> {
         if with_table && !results.runs.is_empty() {
             let width = comfy_table::Table::new().width().map(usize::from);
-            let text = table::LAYOUT.text(&results.runs, width);
+            let text = self.table(results, width)? + &spread::text(&results.runs);
             print(&(text + &table::notes(&results.runs) + &notes(results)))?;
         }
         if let Some(path) = &self.json {

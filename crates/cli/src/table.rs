@@ -63,6 +63,11 @@ impl<R> Layout<R> {
         out
     }
 
+    /// All lines: each its name and the figures of the runs, `-` where a run has none.
+    pub(crate) fn lines(&self, runs: &[R]) -> Vec<Vec<String>> {
+        self.groups.iter().flat_map(|group| group.iter()).flat_map(|row| row.lines(runs)).collect()
+    }
+
     fn columns(&self, runs: &[R]) -> String {
         let mut table = Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);

@@ -455,3 +455,34 @@ fn lists_break_no_words() {
     let latency = table.lines().find(|line| line.contains("write p50")).unwrap();
     assert!(latency.contains("constant ") || latency.contains("at most"), "{latency}");
 }
+
+#[test]
+fn many_runs_are_rows() {
+    let folder = folder(&[("j.fio", JOB)]);
+    let bench = "bench j.fio --stack f2fs --scale 1/64 --op";
+    let four = done(folder.path(), &format!("{bench} 7,10,14,20"));
+    assert!(four.contains("drive's write amplification"), "{four}");
+    let five = done(folder.path(), &format!("{bench} 7,10,14,20,28"));
+    let rows: Vec<&str> = five.lines().filter(|line| line.starts_with("op ")).collect();
+    assert!(five.starts_with("all: f2fs\n") && rows.len() == 5, "{five}");
+    let columns = done(folder.path(), &format!("{bench} 7,10,14,20,28 --table columns"));
+    assert!(columns.contains("drive's write amplification"), "{columns}");
+    let chosen = done(folder.path(), &format!("{bench} 7,28 --columns elapsed,erases"));
+    let header = chosen.lines().nth(2).unwrap();
+    assert_eq!(header.split_whitespace().collect::<Vec<_>>(), ["elapsed", "erases"], "{chosen}");
+    let message = refused(folder.path(), &format!("{bench} 7,28 --columns speed"), 2);
+    assert!(message.contains("lines are elapsed; calls/s"), "{message}");
+}
+
+#[test]
+fn repeated_runs_have_their_mean_and_spread() {
+    let random = "[a]\nrw=randwrite\nbs=4k\nsize=4m\nfsync=8\n";
+    let folder = folder(&[("j.fio", random)]);
+    let table = done(folder.path(), "bench j.fio --stack f2fs,ext4 --scale 1/4 --repeat 3 --table rows");
+    for name in ["f2fs", "ext4"] {
+        assert!(table.contains(&format!("\n{name}, 3 runs")), "{table}");
+    }
+    assert_eq!(table.matches("write MB/s").count(), 3, "{table}");
+    let once = done(folder.path(), "bench j.fio --stack f2fs --scale 1/4");
+    assert!(!once.contains("deviation"), "{once}");
+}
