@@ -17,7 +17,7 @@ use crate::Cli;
 /// Flags whose file may be left out.
 const FLAGS: [&str; 3] = ["--json", "--csv", "--fio-json"];
 /// Commands that have them in this way.
-const COMMANDS: [&str; 5] = ["bench", "replay", "crash", "fsck", "inspect"];
+const COMMANDS: [&str; 6] = ["bench", "replay", "crash", "fsck", "inspect", "linux"];
 
 /// The command line of this process; ends it with a message where it makes no sense.
 pub(crate) fn parse() -> Cli {

@@ -301,8 +301,7 @@ fn fsck_takes_the_letters_of_fsck() {
     assert!(message.contains("cannot be used with"), "{message}");
     // the first superblock is damaged: -n leaves it, -y restores it from the second
     let image = folder.path().join("v.img");
-    let whole = std::fs::read(&image).unwrap();
-    let mut damaged = whole.clone();
+    let mut damaged = std::fs::read(&image).unwrap();
     damaged[1024..2048].fill(0);
     std::fs::write(&image, &damaged).unwrap();
     assert_eq!(dovetail(folder.path(), "fsck -n v.img").status.code(), Some(4));

@@ -1,6 +1,7 @@
 //! Linux stacks as a user runs them; they take the kernel of `dovetail linux build`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(clippy::print_stdout, reason = "what is skipped is named")]
 
 use std::path::Path;
 use std::process::{Command, Output};
