@@ -12,12 +12,14 @@ mod clock;
 mod crash;
 mod csv_out;
 mod devirtualize;
+mod doctor;
 mod drive;
 mod fsck;
 mod help;
 mod image;
 mod linux;
 mod log;
+mod manual;
 mod memory;
 mod mkfs;
 mod mount;
@@ -42,7 +44,7 @@ use clap::{Parser, Subcommand};
 /// each costs. Makes, mounts, checks and repairs F2FS and ext volumes without a kernel that knows
 /// them.
 #[derive(Debug, Parser)]
-#[command(name = "dovetail", version, max_term_width = 110, disable_help_subcommand = true)]
+#[command(name = "dovetail", version = env!("DOVETAIL_VERSION"), max_term_width = 110, disable_help_subcommand = true)]
 #[command(after_help = EXAMPLES)]
 struct Cli {
     #[command(flatten)]
@@ -100,6 +102,12 @@ enum Command {
     Mkfs(mkfs::Command),
     /// Check an F2FS or ext image; F2FS is repaired too, if asked.
     Fsck(fsck::Arguments),
+    /// Look what this machine has of what commands need: FUSE, memory, the kernel for guests.
+    Doctor,
+    /// Print completions for a shell.
+    Completions(manual::CompletionsArguments),
+    /// Write man pages into a folder.
+    Man(manual::ManArguments),
     /// Show the help of a command, or a page of the documentation.
     Help(help::Arguments),
 }
@@ -156,6 +164,9 @@ fn run(command: Command) -> ExitCode {
         Command::Inspect(arguments) => image::inspect(&arguments),
         Command::Mkfs(command) => mkfs::run(&command),
         Command::Fsck(arguments) => return fsck::run(&arguments),
+        Command::Doctor => doctor::run(),
+        Command::Completions(arguments) => manual::completions(&arguments),
+        Command::Man(arguments) => manual::man(&arguments),
         Command::Help(arguments) => help::run(&arguments),
     })
 }

@@ -71,7 +71,7 @@ pub(crate) fn note_if_filled(drive: &DriveConfig) -> Option<String> {
 
 /// Bytes that this process may still take: what the machine has, and what its limit leaves. `None`
 /// where that is not told.
-fn room() -> Option<u64> {
+pub(crate) fn room() -> Option<u64> {
     let of = |text: &str, key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim_start_matches(':').trim().strip_suffix(" kB")?.parse::<u64>().ok()

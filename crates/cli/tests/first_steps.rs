@@ -485,3 +485,49 @@ fn repeated_runs_have_their_mean_and_spread() {
     let once = done(folder.path(), "bench j.fio --stack f2fs --scale 1/4");
     assert!(!once.contains("deviation"), "{once}");
 }
+
+#[test]
+fn the_machine_is_looked_at() {
+    let folder = folder(&[]);
+    let report = done(folder.path(), "doctor");
+    for what in ["FUSE", "fusermount3", "memory", "processors", "Linux for guests", "shared memory"] {
+        let line = report.lines().find(|line| line.contains(what)).unwrap();
+        assert!(line.starts_with("ok  ") || line.starts_with("--  "), "{line}");
+    }
+    // without a kernel the line says how to get one
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    let output = command.arg("doctor").env("DOVETAIL_KERNEL", "/no/kernel").output().unwrap();
+    let report = text(&output.stdout);
+    assert!(report.contains("--  Linux for guests") && report.contains("dovetail linux build"), "{report}");
+}
+
+#[test]
+fn shells_and_man_know_the_command() {
+    let folder = folder(&[]);
+    for shell in ["bash", "zsh", "fish"] {
+        let script = done(folder.path(), &format!("completions {shell}"));
+        assert!(script.contains("precondition") && script.contains("inspect"), "{shell}");
+    }
+    let script = folder.path().join("dovetail.bash");
+    std::fs::write(&script, done(folder.path(), "completions bash")).unwrap();
+    let complete = "source $0; COMP_WORDS=(dovetail ben); COMP_CWORD=1; _dovetail dovetail ben dovetail; echo ${COMPREPLY[@]}";
+    let output = Command::new("bash").arg("-c").arg(complete).arg(&script).output().unwrap();
+    assert_eq!(text(&output.stdout), "bench\n", "{}", text(&output.stderr));
+    done(folder.path(), "man pages");
+    for page in ["dovetail.1", "dovetail-bench.1", "dovetail-drive-make.1"] {
+        let page = std::fs::read_to_string(folder.path().join("pages").join(page)).unwrap();
+        assert!(page.contains(".SH OPTIONS") && page.contains(".SH NAME"), "{page}");
+    }
+}
+
+#[test]
+fn the_version_has_the_commit() {
+    let folder = folder(&[]);
+    let version = done(folder.path(), "--version");
+    let rest = version.strip_prefix(concat!("dovetail ", env!("CARGO_PKG_VERSION"))).unwrap();
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    if git.is_ok_and(|output| output.status.success()) {
+        let commit = rest.trim().trim_start_matches('(').trim_end_matches(')');
+        assert!(commit.len() >= 12 && commit.chars().all(|c| c.is_ascii_hexdigit()), "{version}");
+    }
+}
