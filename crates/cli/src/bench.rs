@@ -279,13 +279,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => Vec::new(),
     };
     check_writable(fio_files.iter())?;
-    check_outputs(arguments, &fio_files)?;
+    let outputs = check_outputs(arguments, &fio_files)?;
     let (results, failures) = perform(&experiment, arguments.jobs);
     let is_stopped = stop.load(Ordering::Relaxed);
     let complaints = complaints(&results, &failures);
     if complaints.is_empty() || arguments.keep_going || is_stopped {
         arguments.files.write(&results, to_stdout == 0)?;
         fio_json::write_all(&fio_files, &experiment.labels(), &results.runs)?;
+        fio_json::write_logs(&outputs, &results.runs)?;
     }
     if is_stopped {
         return Err(stopped());
@@ -298,12 +299,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// No output takes the place of an input or of another one.
-fn check_outputs(arguments: &Arguments, fio_files: &[PathBuf]) -> Result<(), Failure> {
+fn check_outputs(arguments: &Arguments, fio_files: &[PathBuf]) -> Result<Outputs, Failure> {
     let mut outputs = Outputs::default();
     let named = arguments.stack.iter().chain(&arguments.drive).chain([&arguments.job]);
     named.for_each(|input| outputs.input(Path::new(input)));
     arguments.files.check(&mut outputs)?;
-    fio_files.iter().try_for_each(|path| outputs.output("--fio-json", path))
+    fio_files.iter().try_for_each(|path| outputs.output("--fio-json", path))?;
+    Ok(outputs)
 }
 
 /// All drives that are there at a time fit into memory.

@@ -51,8 +51,7 @@ pub(crate) fn man(arguments: &ManArguments) -> Result<(), Failure> {
 
 /// The pages of a command and all below it, named as man(1) wants them: dovetail-drive-make.
 fn collect(command: &clap::Command, name: &str, into: &mut Vec<(String, clap_mangen::Man)>) {
-    let page = command.clone().name(name.to_owned()).display_name(name.to_owned());
-    into.push((name.to_owned(), clap_mangen::Man::new(page)));
+    into.push((name.to_owned(), clap_mangen::Man::new(command.clone())));
     for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
         collect(inner, &format!("{name}-{}", inner.get_name()), into);
     }

@@ -77,15 +77,22 @@ impl Outputs {
 
     /// Takes in the output of an option, or refuses it.
     pub(crate) fn output(&mut self, flag: &str, path: &Path) -> Result<(), Failure> {
+        self.allows(flag, path)?;
         let Some(id) = FileId::of(path).filter(|_| !is_stdout(Some(path))) else { return Ok(()) };
-        if let Some(what) = self.taken.get(&id) {
-            let path = path.display();
-            return Err(Failure::Usage(format!(
-                "{flag} cannot write to {path}: {what}; choose another path"
-            )));
-        }
         self.taken.insert(id, format!("{flag} writes to it too"));
         Ok(())
+    }
+
+    /// Refuses an output that takes the place of an input or of another one.
+    pub(crate) fn allows(&self, flag: &str, path: &Path) -> Result<(), Failure> {
+        let id = FileId::of(path).filter(|_| !is_stdout(Some(path)));
+        match id.and_then(|id| self.taken.get(&id)) {
+            None => Ok(()),
+            Some(what) => Err(Failure::Usage(format!(
+                "{flag} cannot write to {}: {what}; choose another path",
+                path.display()
+            ))),
+        }
     }
 }
 

@@ -531,3 +531,30 @@ fn the_version_has_the_commit() {
         assert!(commit.len() >= 12 && commit.chars().all(|c| c.is_ascii_hexdigit()), "{version}");
     }
 }
+
+#[test]
+fn logs_of_a_fio_job_are_written_as_fio_writes_them() {
+    let job = "[log]\nrw=randwrite\nbs=4k\nsize=1m\nwrite_bw_log\nwrite_lat_log=lat\nwrite_iops_log=iops\n";
+    let windows = format!("{job}log_avg_msec=1\nthinktime=200\n");
+    let over = JOB.replace("size=1m", "size=1m\nwrite_bw_log=over");
+    let folder = folder(&[("j.fio", job), ("w.fio", &windows), ("over_bw.1.log", &over)]);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    done(folder.path(), "bench j.fio --stack f2fs --scale 1");
+    for name in ["log_bw.1.log", "lat_lat.1.log", "lat_clat.1.log", "iops_iops.1.log"] {
+        let lines: Vec<Vec<u64>> = read(name)
+            .lines()
+            .map(|line| line.split(", ").map(|field| field.parse().unwrap()).collect())
+            .collect();
+        assert_eq!(lines.len(), 256, "{name}");
+        assert!(lines.iter().all(|line| line.len() == 5 && line[1] > 0 && line[2..] == [1, 4096, 0]));
+        assert!(lines.is_sorted_by_key(|line| line[0]), "{name}");
+    }
+    done(folder.path(), "bench w.fio --stack f2fs,ext4");
+    let windows = read("iops-ext4_iops.1.log");
+    assert!(windows.lines().count() > 20 && windows.starts_with("1, "), "{windows}");
+    assert!(read("log-f2fs_bw.1.log").lines().all(|line| line.ends_with(", 1, 0, 0")));
+    // a log does not take the place of the job
+    let message = text(&dovetail(folder.path(), "bench over_bw.1.log --stack f2fs --scale 1/64").stderr);
+    assert!(message.contains("the job's log cannot write to over_bw.1.log: it is the input"), "{message}");
+    assert_eq!(read("over_bw.1.log"), over);
+}

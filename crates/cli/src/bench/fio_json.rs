@@ -6,7 +6,7 @@ use dovetail_lab::bench::Source;
 use dovetail_lab::results::RunResult;
 
 use crate::Failure;
-use crate::output::{is_stdout, write};
+use crate::output::{Outputs, is_stdout, write};
 
 /// A file for each run: the one that was named, or with several runs one named after each.
 pub(super) fn files(
@@ -35,10 +35,28 @@ pub(super) fn files(
     }
 }
 
+/// Writes the logs that the job asks for; with several runs their names have the runs' labels.
+pub(super) fn write_logs(inputs: &Outputs, runs: &[RunResult]) -> Result<(), Failure> {
+    for run in runs {
+        for log in &run.fio_logs {
+            let label = if runs.len() > 1 { format!("-{}", words(&run.label)) } else { String::new() };
+            let path = PathBuf::from(format!("{}{label}{}", log.prefix, log.ending));
+            inputs.allows("the job's log", &path)?;
+            write(&path, &log.text)?;
+        }
+    }
+    Ok(())
+}
+
+/// A label as part of a file's name.
+fn words(label: &str) -> String {
+    let words = label.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+}
+
 /// out.json and "f2fs #2" make out-f2fs-2.json.
 fn of_run(path: &Path, label: &str) -> PathBuf {
-    let words = label.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
-    let label = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-");
+    let label = words(label);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let ending =
         path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();

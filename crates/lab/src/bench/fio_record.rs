@@ -6,6 +6,8 @@ use dovetail_workload::fio::Direction;
 use dovetail_workload::fio::output::{Depths, Latency, PERCENTILES, Samples, Spread};
 use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
+use super::fio_log::Entry;
+
 /// Length of the windows of fio's averages (`bwavgtime` and `iopsavgtime`: 500 ms).
 const WINDOW: SimSpan = SimSpan::from_ms(500);
 
@@ -27,14 +29,19 @@ struct FioThread {
     record: FioRecord,
     /// Calls that it may have under way.
     depth: u64,
+    /// Its calls are kept for logs.
+    is_logged: bool,
 }
 
 impl FioRecords {
     pub(super) fn of(workload: &dyn Workload) -> Self {
         let Some(fio) = workload.fio() else { return Self(Vec::new()) };
-        let depth = |thread| fio.info(ThreadId(thread)).depth();
-        let threads = (0..workload.threads()).map(depth);
-        Self(threads.map(|depth| FioThread { record: FioRecord::default(), depth }).collect())
+        let of_thread = |thread| {
+            let info = fio.info(ThreadId(thread));
+            let (depth, is_logged) = (info.depth(), info.logs().is_on());
+            FioThread { record: FioRecord::default(), depth, is_logged }
+        };
+        Self((0..workload.threads()).map(of_thread).collect())
     }
 
     /// Notes a call that has ended.
@@ -45,8 +52,8 @@ impl FioRecords {
         outcome: &Outcome,
         submission: Submission,
     ) {
-        if let Some(FioThread { record, depth }) = self.0.get_mut(thread.0 as usize) {
-            record.call(call, outcome, submission, *depth);
+        if let Some(FioThread { record, depth, is_logged }) = self.0.get_mut(thread.0 as usize) {
+            record.call(call, outcome, submission, (*depth, *is_logged));
         }
     }
 
@@ -257,6 +264,8 @@ pub(super) struct FioRecord {
     pub(super) syncs: Latencies,
     pub(super) depths: Depths,
     pub(super) spread: Spread,
+    /// Its calls, if they are logged.
+    pub(super) log: Vec<Entry>,
     start: Option<SimTime>,
     /// From its first call to the end of its last one.
     pub(super) runtime: SimSpan,
@@ -273,6 +282,16 @@ fn asked(call: &Call) -> u64 {
     }
 }
 
+/// The byte at which a call begins; 0 of those that do not say.
+const fn offset(call: &Call) -> u64 {
+    match *call {
+        Call::Read { offset, .. } | Call::Write { offset, .. } | Call::PunchHole { offset, .. } => {
+            offset
+        }
+        _ => 0,
+    }
+}
+
 impl FioRecord {
     /// A call has ended. fio's synchronous engines know no submission: `depth` is then 1.
     pub(super) fn call(
@@ -280,7 +299,7 @@ impl FioRecord {
         call: &Call,
         outcome: &Outcome,
         submission: Submission,
-        depth: u64,
+        (depth, is_logged): (u64, bool),
     ) {
         let direction = Direction::of(call);
         if direction.is_none() && !matches!(call, Call::Sync { .. }) {
@@ -302,6 +321,17 @@ impl FioRecord {
             SimSpan::ZERO
         };
         let outcome = Outcome { bytes, ..*outcome };
+        if is_logged {
+            let taken_up_ns = taken_up.as_ns();
+            self.log.push(Entry {
+                end: self.runtime,
+                direction,
+                bytes,
+                offset: offset(call),
+                taken_up_ns,
+                completion_ns: total.as_ns() - taken_up_ns,
+            });
+        }
         self.directions[direction as usize].record(start, len, &outcome, taken_up);
         self.depths.record(submission.under_way);
         self.spread.record(total.as_ns());

@@ -8,6 +8,7 @@ mod files;
 mod filesystems;
 mod fill;
 mod fio_json;
+mod fio_log;
 mod fio_record;
 mod raw;
 mod read_ahead;
@@ -47,6 +48,7 @@ pub use figures::{event_figures, written_figures};
 pub use files::{CallError, Effect, Files};
 pub use filesystems::{Device, Volume, figures_by_file_system};
 pub use fill::{Fill, FillAmount, FillWith};
+pub use fio_log::FioLog;
 use run::Session;
 pub use source::{FileTraceSource, Source};
 pub use stack::Stack;
@@ -314,6 +316,8 @@ pub fn run_watched(
     let Session { system, threads, .. } = run;
     let records = threads.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
+    result.fio_logs =
+        workload.fio().map_or_else(Vec::new, |fio| fio_log::build(fio, &records));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     if job.restart && result.error.is_none() && !job.stack.is_raw() {
         match restart::restart(job, system) {

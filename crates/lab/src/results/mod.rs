@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::FioLog;
 use crate::map_cache::beside_dftl;
 pub use crate::map_cache::latencies;
 
@@ -155,6 +156,9 @@ pub struct RunResult {
     /// The same in fio's own layout, if the workload is a fio job; not part of this format.
     #[serde(skip)]
     pub fio: Option<serde_json::Value>,
+    /// Logs that the fio job asks for; not part of this format.
+    #[serde(skip)]
+    pub fio_logs: Vec<FioLog>,
 }
 
 /// One value for each kind of command.

@@ -40,4 +40,5 @@ pub use options::{Effect, JobOption, OPTIONS};
 pub use pattern::Direction;
 pub use text::JobText;
 pub use variables::Variables;
+pub use settings::LogSettings;
 pub use workload::{FioWorkload, ThreadInfo};

@@ -298,6 +298,20 @@ pub static OPTIONS: &[JobOption] = &[
     flag("stonewall", "", |s, v| v.flag().map(|f| s.stonewall = f)).aka(&["wait_for_previous"]),
     flag("new_group", "", |s, v| v.flag().map(|f| s.new_group = f)),
     flag("group_reporting", "", |s, v| v.flag().map(|f| s.group_reporting = f)),
+    flag("write_bw_log", "files as fio's, in KB/s; the stack is part of their names if there are several", |s, v| {
+        s.logs.bandwidth = Some(log_name(v));
+        Ok(())
+    }),
+    flag("write_lat_log", "", |s, v| {
+        s.logs.latency = Some(log_name(v));
+        Ok(())
+    }),
+    flag("write_iops_log", "", |s, v| {
+        s.logs.iops = Some(log_name(v));
+        Ok(())
+    }),
+    set("log_avg_msec", "", |s, v| v.count(NONE_OR_MORE).map(|ms| s.logs.window_ms = ms)),
+    set("log_offset", "", |s, v| v.flag().map(|f| s.logs.offset = f)),
     // No effect on which calls are made.
     inert("allow_mounted_write"),
     inert("block_error_percentiles"),
@@ -344,14 +358,12 @@ pub static OPTIONS: &[JobOption] = &[
     inert("lockmem"),
     inert("log_alternate_epoch"),
     inert("log_alternate_epoch_clock_id"),
-    inert("log_avg_msec"),
     inert("log_compression"),
     inert("log_compression_cpus"),
     inert("log_entries"),
     inert("log_hist_coarseness"),
     inert("log_hist_msec"),
     inert("log_max_value"),
-    inert("log_offset"),
     inert("log_prio"),
     inert("log_store_compressed"),
     inert("log_unix_epoch"),
@@ -391,11 +403,8 @@ pub static OPTIONS: &[JobOption] = &[
     inert("verify_pattern"),
     inert("verify_state_load"),
     inert("verify_state_save"),
-    inert("write_bw_log"),
     inert("write_hist_log"),
     inert("write_iolog"),
-    inert("write_iops_log"),
-    inert("write_lat_log"),
     inert_flag("zero_buffers"),
     // They would change the I/O.
     refused("allow_file_create", &["1"]),
@@ -474,6 +483,11 @@ pub static OPTIONS: &[JobOption] = &[
     refused("zonesize", &["0"]),
     refused("zoneskip", &["0"]),
 ];
+
+/// What the names of logs begin with; empty for the job's own, if nothing was given.
+fn log_name(value: Value<'_>) -> String {
+    if value.text == "1" { String::new() } else { value.text.to_owned() }
+}
 
 /// Files of one job at most, so that a slip of the pen does not fill the memory (assumed).
 const FILES_MAX: u64 = 1 << 20;

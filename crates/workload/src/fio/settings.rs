@@ -83,6 +83,7 @@ pub(super) struct Settings {
     pub stonewall: bool,
     pub new_group: bool,
     pub group_reporting: bool,
+    pub logs: LogSettings,
 }
 
 impl Settings {
@@ -110,6 +111,28 @@ impl Settings {
 pub(super) fn scaled_bytes(bytes: u64, share: f64) -> u64 {
     const PAGE: u64 = 4096;
     ((bytes as f64 * share) as u64 / PAGE * PAGE).max(PAGE.min(bytes))
+}
+
+/// Logs of a job's calls, as fio writes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogSettings {
+    /// `write_bw_log`: what the files' names begin with; `Some("")` for the job's own name.
+    pub bandwidth: Option<String>,
+    /// `write_lat_log`, alike.
+    pub latency: Option<String>,
+    /// `write_iops_log`, alike.
+    pub iops: Option<String>,
+    /// `log_avg_msec`: entries are means over so many ms; each call is one where it is 0.
+    pub window_ms: u64,
+    /// `log_offset`: entries have the offset of their call.
+    pub offset: bool,
+}
+
+impl LogSettings {
+    /// Some log is written.
+    pub const fn is_on(&self) -> bool {
+        self.bandwidth.is_some() || self.latency.is_some() || self.iops.is_some()
+    }
 }
 
 /// `file_service_type`: which of its files a job turns to next.
@@ -155,6 +178,7 @@ impl Default for Settings {
         Self {
             name: None,
             description: None,
+            logs: LogSettings::default(),
             kilo: 1024,
             pattern: Pattern::READ,
             identical: false,

@@ -10,6 +10,7 @@ use super::error::FioError;
 use super::job_file::{Job, JobFile};
 use super::layout::Task;
 use super::plan::{Files, Plan};
+use super::settings::LogSettings;
 use super::thread::{Thread, Users};
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 
@@ -61,6 +62,11 @@ impl<'a> ThreadInfo<'a> {
     /// I/O.
     pub const fn depth(&self) -> u64 {
         self.job.settings.depth()
+    }
+
+    /// Logs of its calls.
+    pub const fn logs(&self) -> &'a LogSettings {
+        &self.job.settings.logs
     }
 
     /// The options of the job's own section, as given.
