@@ -558,3 +558,17 @@ fn logs_of_a_fio_job_are_written_as_fio_writes_them() {
     assert!(message.contains("the job's log cannot write to over_bw.1.log: it is the input"), "{message}");
     assert_eq!(read("over_bw.1.log"), over);
 }
+
+#[test]
+fn a_full_volume_says_how_much_was_wanted_and_how_much_there_is() {
+    let write = "[big]\nrw=write\nbs=1m\nsize=300m\n";
+    let read = "[big]\nrw=read\nbs=1m\nsize=300m\n";
+    let folder = folder(&[("w.fio", write), ("r.fio", read), ("small.toml", &stack(""))]);
+    for job in ["w.fio", "r.fio"] {
+        let message = refused(folder.path(), &format!("bench {job} --stack small.toml"), 1);
+        let room = "; all its files together have up to 300 MiB, the partition has 192 MiB";
+        assert!(message.contains("no space is left") && message.contains(room), "{message}");
+    }
+    let message = refused(folder.path(), "mkfs f2fs v.img --size 10M", 1);
+    assert!(message.contains("2560 blocks of 4 KiB (10.0 MiB) are too few: no room is left for"), "{message}");
+}

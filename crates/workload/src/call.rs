@@ -239,6 +239,11 @@ pub trait Workload {
         0
     }
 
+    /// Bytes that its files have when all are as large as they may become; 0 where nobody knows.
+    fn wanted_bytes(&self) -> u64 {
+        0
+    }
+
     /// Reason for an end before its time, if there was one.
     fn problem(&self) -> Option<String> {
         None
@@ -298,6 +303,10 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn prepared_bytes(&self) -> u64 {
         (**self).prepared_bytes()
+    }
+
+    fn wanted_bytes(&self) -> u64 {
+        (**self).wanted_bytes()
     }
 
     fn problem(&self) -> Option<String> {

@@ -7,8 +7,9 @@ use crate::format::Features;
 pub enum MkfsError {
     /// A device without room for the tables, six logs and the reserve.
     #[error(
-        "{blocks} blocks of 4 KiB are too few: {short}; use a larger device (52 MiB is enough for the defaults), or \
-         smaller sections and zones"
+        "{blocks} blocks of 4 KiB ({}) are too few: no room is left for {short}; use a larger device (52 MiB is enough \
+         for the defaults), or smaller sections and zones",
+        dovetail_time::format_bytes(blocks * 4096)
     )]
     TooSmall {
         /// Blocks of the device.

@@ -259,8 +259,24 @@ fn set_up<'a>(
     info!("laying out files");
     match run.prepare() {
         Err(BenchError::Stopped) => Err(BenchError::Stopped),
-        prepared => prepared.map(|()| run).map_err(|error| failed(&error)),
+        Err(error) => Err(failed(&format!("{error}{}", room_wanted(&run, &error)))),
+        Ok(()) => Ok(run),
     }
+}
+
+/// The room that the workload wants and the one that it has, behind a failure for want of it.
+fn room_wanted(run: &Session<'_>, error: &BenchError) -> String {
+    let is_full = matches!(error, BenchError::Call { source: dovetail_vfs::Error::NoSpace, .. });
+    let wanted = run.threads.workload.wanted_bytes();
+    if !is_full || wanted == 0 {
+        return String::new();
+    }
+    let there = run.system.planner.info().capacity() * BLOCK_SIZE;
+    format!(
+        "; all its files together have up to {}, the partition has {} with the file system's own",
+        format_bytes(wanted),
+        format_bytes(there)
+    )
 }
 
 /// File system and drive can do what the devirtualizer needs.
@@ -313,12 +329,14 @@ pub fn run_watched(
     info!(at = %span.1, "ended");
     let result = results(job, &mut run, &jobs);
     let mut result = RunResult { notes: notes(&result), ..result };
+    let room = failure.as_ref().map(|error| room_wanted(&run, error)).unwrap_or_default();
     let Session { system, threads, .. } = run;
     let records = threads.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.fio_logs =
         workload.fio().map_or_else(Vec::new, |fio| fio_log::build(fio, &records));
-    result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
+    let failure = failure.map(|error| format!("{error}{room}"));
+    result.error = failure.or_else(|| workload.problem());
     if job.restart && result.error.is_none() && !job.stack.is_raw() {
         match restart::restart(job, system) {
             Ok(restart) => result.restart = Some(restart),

@@ -98,6 +98,10 @@ impl<W: Workload> Workload for Prepared<W> {
         self.first.bytes() + self.then.prepared_bytes()
     }
 
+    fn wanted_bytes(&self) -> u64 {
+        self.first.bytes() + self.then.wanted_bytes()
+    }
+
     fn problem(&self) -> Option<String> {
         self.then.problem()
     }

@@ -203,6 +203,10 @@ impl Workload for FioWorkload {
         self.threads[thread.0 as usize].is_measured(begin)
     }
 
+    fn wanted_bytes(&self) -> u64 {
+        self.files.sizes.iter().flatten().fold(0, |sum: u64, size| sum.saturating_add(*size))
+    }
+
     fn share_done(&self, now: SimTime) -> Option<f64> {
         let sum: f64 = self.threads.iter().map(|thread| thread.share_done(now)).sum();
         (!self.threads.is_empty()).then(|| sum / self.threads.len() as f64)
