@@ -11,6 +11,7 @@ mod linux_kernel;
 mod mounts;
 mod mutants;
 mod posix;
+mod qemu_guest;
 mod record;
 mod serve_bench;
 mod truth_times;
@@ -43,7 +44,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 25] = [
+const CHORES: [Chore; 26] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "truth-times",
@@ -134,6 +135,11 @@ const CHORES: [Chore; 25] = [
         name: "serve-bench",
         about: "a drive served over NBD beside nbdkit's memory plugin: cargo xtask serve-bench [SECONDS] (3 a turn: 3 minutes)",
         run: serve_bench::serve_bench,
+    },
+    Chore {
+        name: "qemu-guest",
+        about: "a real machine's Linux under QEMU on a drive that is served: cargo xtask qemu-guest [ext4] [f2fs] (8 minutes)",
+        run: qemu_guest::qemu_guest,
     },
     Chore {
         name: "truth",

@@ -1,11 +1,11 @@
-//! `dovetail serve`: a drive for programs that speak NBD or vhost-user-blk, and the state of one
-//! that is served.
+//! `dovetail serve`: a drive for programs that speak NBD or vhost-user-blk or as a disk of this
+//! machine, and the state of one that is served.
 
 mod status;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::{Overrides, Storage};
 use dovetail_serve::{Address, Drive, Pace, Server};
@@ -26,9 +26,10 @@ fn speed(text: &str) -> Result<f64, String> {
 /// Serve a drive as a block device for other programs, in real time.
 ///
 /// Clients are all that speak NBD: qemu, nbdcopy, fio's nbd engine, the kernel's nbd; with --vhost
-/// a virtual machine, which may see zones and several queues. Ends with Ctrl-C or SIGTERM. What a
-/// drive file holds is there when it is served again.
+/// a virtual machine, which may see zones and several queues; with --ublk this machine's own Linux.
+/// Ends with Ctrl-C or SIGTERM. What a drive file holds is there when it is served again.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("queued").args(["vhost", "ublk"]).multiple(true))]
 pub(crate) struct Arguments {
     /// A profile's name or .toml file, for a new drive in memory; or a drive file.
     #[arg(required_unless_present = "status")]
@@ -48,9 +49,16 @@ pub(crate) struct Arguments {
     /// Linux, which connect to a unix socket at this path. Drives with zones are served here only.
     #[arg(long, value_name = "PATH", help_heading = "Server")]
     vhost: Option<PathBuf>,
-    /// Queues of that device.
+    /// Make the drive a disk of this machine, /dev/ublkbN; without N the first that is free. Takes
+    /// root, and the driver ublk of Linux 6.5 or newer.
     #[arg(
-        long, value_name = "N", default_value = "1", requires = "vhost", help_heading = "Server",
+        long, value_name = "N", num_args = 0..=1, require_equals = true, help_heading = "Server",
+        value_parser = clap::value_parser!(u32).range(0..1 << 20)
+    )]
+    ublk: Option<Option<u32>>,
+    /// Queues of the virtual machine's device, and of the disk.
+    #[arg(
+        long, value_name = "N", default_value = "1", requires = "queued", help_heading = "Server",
         value_parser = clap::value_parser!(u16).range(1..=16)
     )]
     queues: u16,
@@ -76,11 +84,11 @@ pub(crate) struct Arguments {
     /// Seed of its faults, if it has any.
     #[arg(long, value_name = "SEED", help_heading = "New drive")]
     seed: Option<u64>,
-    /// Show the counters of the drive that is served at this unix socket or port: what was written,
-    /// how worn it is.
+    /// Show the counters of the drive that is served at this unix socket or port, or as this
+    /// /dev/ublkbN: what was written, how worn it is.
     #[arg(
         long, value_name = "SOCKET", help_heading = "Status",
-        conflicts_with_all = ["drive", "unix", "tcp", "vhost", "speed", "busy_wait", "read_only", "scale", "over_provisioning", "map", "seed"]
+        conflicts_with_all = ["drive", "unix", "tcp", "vhost", "ublk", "speed", "busy_wait", "read_only", "scale", "over_provisioning", "map", "seed"]
     )]
     status: Option<String>,
     /// Show them as JSON.
@@ -102,10 +110,10 @@ fn serve(name: &str, arguments: &Arguments) -> Result<(), Failure> {
             .into_iter()
             .flatten()
             .collect();
-    if addresses.is_empty() && arguments.vhost.is_none() {
+    if addresses.is_empty() && arguments.vhost.is_none() && arguments.ublk.is_none() {
         return Err(Failure::Usage(
             "say where to listen: --unix PATH for a unix socket, --tcp PORT for a port of this machine, \
-             --vhost PATH for a virtual machine"
+             --vhost PATH for a virtual machine, --ublk for a disk of this machine"
                 .into(),
         ));
     }
@@ -141,6 +149,10 @@ fn listen(
     if let Some(path) = &arguments.vhost {
         server.listen_for_front_end(path, arguments.queues).map_err(Failure::failed)?;
         print(&format!("serving {shown} to a virtual machine at {}\n", path.display()))?;
+    }
+    if let Some(number) = arguments.ublk {
+        let disk = server.make_disk(number, arguments.queues).map_err(Failure::failed)?;
+        print(&format!("serving {shown} as {}\n", disk.display()))?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ mod front_end;
 mod guest;
 mod image;
 mod linux;
+mod linux_kill;
 #[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
 #[path = "../../f2fs/tests/common/manifest.rs"]
 mod manifest;
@@ -37,6 +38,7 @@ mod referee;
 mod scales;
 mod serve;
 mod serve_kernel;
+mod serve_ublk;
 mod serve_vhost;
 #[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
 #[path = "../../f2fs/tests/common/uml.rs"]

@@ -75,8 +75,12 @@ impl Address {
         Ok(Self::Tcp(address))
     }
 
-    /// A path, or `[ADDRESS:]PORT`.
+    /// A path, or `[ADDRESS:]PORT`. The name of a disk that is served, `/dev/ublkb0`, stands for the
+    /// socket at which its server is asked.
     pub fn of(text: &str) -> Self {
+        if let Some(disk) = text.strip_prefix("/dev/ublkb") {
+            return Self::Unix(format!("/run/dovetail-ublkb{disk}").into());
+        }
         let is_path = text.contains('/') || Path::new(text).exists();
         match Self::tcp(text) {
             Ok(address) if !is_path => address,
@@ -231,6 +235,8 @@ mod tests {
         assert_eq!(Address::of("./10809"), Address::Unix("./10809".into()));
         assert_eq!(Address::of("drive.sock"), Address::Unix("drive.sock".into()));
         assert!(matches!(Address::of("10809"), Address::Tcp(_)));
+        let disk = Address::of("/dev/ublkb3");
+        assert_eq!(disk, Address::Unix("/run/dovetail-ublkb3".into()));
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! An [`Export`] gives a drive's blocks as bytes, in virtual time, to requests of any range. The
 //! servers stand on it; only commands on zones go past it. A [`Server`] speaks NBD and
-//! vhost-user-blk in real time: a [`Pace`] keeps the wall clock to the drive's service times.
+//! vhost-user-blk, and makes a disk of this machine's Linux, in real time: a [`Pace`] keeps the wall
+//! clock to the drive's service times.
 //!
-//! Threads are one for each socket that is listened on and one for each connection. They share one
-//! lock, around the drive.
+//! Threads are one for each socket that is listened on, one for each connection and one for each
+//! queue of a disk. They share one lock, around the drive.
 
 mod address;
 mod ask;
@@ -16,6 +17,7 @@ mod pace;
 mod served;
 mod server;
 mod status;
+mod ublk;
 pub mod vhost;
 mod wait;
 
@@ -26,3 +28,4 @@ pub use export::{Export, ExportError, Extent};
 pub use pace::Pace;
 pub use server::Server;
 pub use status::{DriveStatus, DriveWork, Requests, ServerStatus, Status};
+pub use ublk::UblkError;

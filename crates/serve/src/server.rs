@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use crate::export::ExportError;
 use crate::pace::Pace;
 use crate::served::Served;
 use crate::status::Status;
+use crate::ublk::{Disk, UblkError};
 use crate::{nbd, vhost};
 
 /// Connections at a time; more are closed at once. Assumed; far more than a kernel's client makes.
@@ -33,6 +34,7 @@ pub struct Server {
     zoned: bool,
     connections: Arc<Connections>,
     listening: Vec<(Arc<Listener>, JoinHandle<()>)>,
+    disks: Vec<Disk>,
 }
 
 /// A language of clients.
@@ -69,7 +71,8 @@ impl Server {
     pub fn new(drive: Drive, pace: Pace, read_only: bool) -> Self {
         let zoned = drive.storage().zoned().is_some();
         let served = Arc::new(Served::new(drive, pace, read_only));
-        Self { served, zoned, connections: Arc::default(), listening: Vec::new() }
+        let (connections, listening) = (Arc::default(), Vec::new());
+        Self { served, zoned, connections, listening, disks: Vec::new() }
     }
 
     /// Listens for clients that speak NBD; returns the address, with a port that the system chose
@@ -98,6 +101,27 @@ impl Server {
         self.begin_listening(&Address::Unix(path.into()), false, protocol).map(drop)
     }
 
+    /// Makes a disk of this machine's Linux with so many queues (1 to 16) at most, and returns its
+    /// name; 0 makes `/dev/ublkb0`, `None` the first that is free. Whoever asks at
+    /// [`Address::of`] its name is told the [status](Self::status).
+    ///
+    /// # Errors
+    /// See [`UblkError`]; and those of the socket for the status.
+    pub fn make_disk(
+        &mut self,
+        number: Option<u32>,
+        queues: u16,
+    ) -> Result<PathBuf, Box<dyn Error>> {
+        if self.zoned {
+            return Err(UblkError::Zoned.into());
+        }
+        let disk = Disk::begin(&self.served, number, queues)?;
+        let path = disk.path();
+        self.disks.push(disk);
+        self.listen(&Address::of(&path.to_string_lossy()), false)?;
+        Ok(path)
+    }
+
     fn begin_listening(
         &mut self,
         address: &Address,
@@ -123,12 +147,14 @@ impl Server {
         self.served.status()
     }
 
-    /// Takes no more connections, gives answers that are under way a second, closes the rest, and
-    /// flushes the drive.
+    /// Deletes disks, takes no more connections, gives answers that are under way a second, closes the
+    /// rest, and flushes the drive.
     ///
     /// # Errors
     /// Those of the flush.
     pub fn end(self) -> Result<(), ExportError> {
+        // first, since it writes back what this machine still has of it
+        self.disks.into_iter().for_each(Disk::end);
         for (listener, thread) in self.listening {
             listener.end();
             if thread.join().is_err() {
