@@ -13,18 +13,15 @@ use crate::guest::{self, Kernel};
 
 /// Functions of every script.
 const BEGIN: &str = r#"
-for tool in blockdev cat chmod cmp dd diff fstrim grep kill ls seq sha256sum; do
-    eval "$tool() { /usr/bin/busybox $tool \"\$@\"; }"
-done
 export LC_ALL=C
 mount -t tmpfs run /run
-exec 2> $OUT/trace
 set -x
 serve() { @DOVETAIL@ serve "$@" > /mnt/serving & server=$!; until grep -q "as /dev/ublkb" /mnt/serving; do kill -0 $server; sleep 0.1; done; }
 forget() { echo 3 > /proc/sys/vm/drop_caches; }
 "#;
 
-/// Runs a script in a guest whose kernel has ublk; `None` if there is no kernel.
+/// Runs a script in a guest whose kernel has ublk, and returns the kernel's log; `None` if there is no
+/// kernel.
 fn run(script: &str, out: &Path) -> Option<String> {
     if std::env::var("DOVETAIL_WITHOUT").is_ok_and(|list| list.split(',').any(|n| n == "kernel")) {
         return None;
@@ -35,9 +32,7 @@ fn run(script: &str, out: &Path) -> Option<String> {
     };
     let begin = BEGIN.replace("@DOVETAIL@", env!("CARGO_BIN_EXE_dovetail"));
     let script = script.replace("@DOVETAIL@", env!("CARGO_BIN_EXE_dovetail"));
-    let log = guest::run(&kernel, &format!("{begin}{script}"), &[], out);
-    assert!(!log.contains("I/O error"), "{log}");
-    Some(log)
+    Some(guest::run(&kernel, &format!("{begin}{script}"), &[], out))
 }
 
 fn told(out: &Path, name: &str) -> String {
@@ -94,9 +89,8 @@ kill $server
 wait $server
 [ -z "$(ls /dev | grep ublkb)$(ls /run)" ]
 "#;
-    if run(script, out.path()).is_none() {
-        return;
-    }
+    let Some(log) = run(script, out.path()) else { return };
+    assert!(!log.contains("I/O error"), "{log}");
     for mark in ["[ASSERT]", "[FIX]", "[Fail]"] {
         assert!(!told(out.path(), "fsck.f2fs").contains(mark), "{}", told(out.path(), "fsck.f2fs"));
     }
@@ -116,7 +110,6 @@ fn answers_come_when_the_drive_is_done() {
     let script = r#"
 for speed in 0.1 0; do
     serve femu-32g --scale 1/256 --ublk --speed $speed
-    [ "$(/usr/bin/busybox head -c 35 /mnt/serving)" = "serving femu-32g (128 MiB) as /dev/u" ] || :
     read begin rest < /proc/uptime
     dd if=/dev/zero of=/dev/ublkb0 bs=4k count=200 oflag=direct,dsync
     read end rest < /proc/uptime
@@ -144,7 +137,7 @@ done
 fn a_killed_server_is_followed_by_another_and_loses_nothing_that_was_durable() {
     let out = tempfile::tempdir().unwrap();
     let script = r#"
-@DOVETAIL@ drive make /mnt/drive --profile evo970-500g --scale 1/1024
+@DOVETAIL@ drive make /mnt/drive --profile evo970-500g --scale 1/256
 dd if=/dev/urandom of=/mnt/random bs=64k count=16
 serve /mnt/drive --ublk=0 --speed 0
 disk=/dev/ublkb0

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::LinuxError;
 use crate::init::init;
+use crate::watcher::Watcher;
 
 /// Lines of the console that an error shows.
 const CONSOLE_LINES: usize = 12;
@@ -44,6 +45,8 @@ pub struct Guest {
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
+    /// Goes when the guest is ended.
+    watcher: Option<Watcher>,
     console: PathBuf,
     /// Listens for the drive's connection.
     pub(crate) drive: UnixListener,
@@ -88,7 +91,10 @@ impl Guest {
         command.arg(format!("virtio_uml.device={}:2", path("drive").display()));
         command.env_clear().stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         let child = command.spawn().map_err(LinuxError::io("the guest's kernel"))?;
-        Ok(Running { child, console, drive, clock, _folder: folder })
+        let mut running = Running { child, watcher: None, console, drive, clock, _folder: folder };
+        let watcher = Watcher::over(running.child.id());
+        running.watcher = Some(watcher.map_err(LinuxError::io("a watcher of the guest"))?);
+        Ok(running)
     }
 
     /// The marks that the script has made so far.

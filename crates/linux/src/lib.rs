@@ -12,6 +12,7 @@ mod file_system;
 mod guest;
 mod init;
 mod kernel;
+mod watcher;
 mod world;
 
 /// fio's option for the guest's clock: by default it reads the processor's, which is the host's.

@@ -49,3 +49,27 @@ volume rw
 echo "the last words" > /mnt/volume/last
 (cd /mnt/volume && sha256sum ./last) >> $OUT/sums
 umount /mnt/volume
+
+# a kernel that has ublk is served by a program of its own: a queue on each processor
+if [ -e /dev/ublk-control ]; then
+    @DOVETAIL@ serve femu-32g --scale 1/64 --ublk=1 --queues @QUEUES@ --speed 0 > /tmp/serving &
+    server=$!
+    until grep "as /dev/ublkb1" /tmp/serving; do kill -0 $server; sleep 0.2; done
+    [ "$(ls /sys/block/ublkb1/mq | wc -l)" = @QUEUES@ ]
+    fio --name=u --filename=/dev/ublkb1 --direct=1 --rw=randrw --bsrange=4k-128k --blockalign=4k --size=16m \
+        --offset_increment=64m --numjobs=4 --iodepth=16 --ioengine=libaio --fsync=32 \
+        --verify=crc32c --do_verify=1 --verify_fatal=1 --group_reporting
+    mkfs.@FS@ /dev/ublkb1
+    mount -t @FS@ /dev/ublkb1 /mnt/volume
+    dd if=/dev/urandom of=/mnt/volume/random bs=1M count=8 conv=fsync
+    sha256sum /mnt/volume/random > /tmp/sum
+    umount /mnt/volume
+    echo 3 > /proc/sys/vm/drop_caches
+    mount -t @FS@ -o ro /dev/ublkb1 /mnt/volume
+    sha256sum -c /tmp/sum
+    umount /mnt/volume
+    @DOVETAIL@ serve --status /dev/ublkb1 | grep failed
+    kill $server
+    wait $server
+    [ ! -e /dev/ublkb1 ]
+fi

@@ -13,7 +13,7 @@ use crate::run;
 const VARIABLE: &str = "DOVETAIL_GUEST_LINUX";
 /// Modules that a guest loads, those that they need first. One that is part of the kernel is no
 /// file.
-const MODULES: [&str; 8] = [
+const MODULES: [&str; 9] = [
     "virtio_pci",
     "virtio_blk",
     "9pnet_virtio",
@@ -22,6 +22,7 @@ const MODULES: [&str; 8] = [
     "crc32_generic",
     "ext4",
     "f2fs",
+    "ublk_drv",
 ];
 
 /// A Linux that is unpacked.
