@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -118,7 +120,11 @@ impl Server {
         let disk = Disk::begin(&self.served, number, queues)?;
         let path = disk.path();
         self.disks.push(disk);
-        self.listen(&Address::of(&path.to_string_lossy()), false)?;
+        let address = Address::of(&path.to_string_lossy());
+        if let Address::Unix(socket) = self.listen(&address, false)? {
+            // whoever may open the disk: not more
+            fs::set_permissions(socket, Permissions::from_mode(0o600))?;
+        }
         Ok(path)
     }
 

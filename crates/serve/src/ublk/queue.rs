@@ -16,6 +16,7 @@ use vm_memory::{FileOffset, MmapRegion, VolatileMemory};
 
 use super::wire::{DESCRIPTOR, RequestCommand, data_of, descriptors_of, operation, request};
 use crate::export::ExportError;
+use crate::pace::Awake;
 use crate::served::{Kind, Served};
 use crate::wait;
 
@@ -30,6 +31,19 @@ struct Request {
     flags: u32,
     offset: u64,
     len: u64,
+}
+
+impl Request {
+    /// The request whose descriptor begins with these words.
+    fn of(head: u64, sector: u64) -> Self {
+        Self {
+            operation: head as u8,
+            flags: head as u32,
+            // a flush has no sector, which is the largest number
+            offset: sector.saturating_mul(SECTOR_SIZE),
+            len: (head >> 32) * SECTOR_SIZE,
+        }
+    }
 }
 
 /// An answer under way; the earliest is first, of those at one time the one that came first.
@@ -86,9 +100,10 @@ impl Queue {
         }
         // its memory must not be waited for by those who wait for it; without it only less is safe
         let _ = rustix::process::configure_io_flusher_behavior(true);
+        let served = Arc::clone(&self.served);
         while self.open > 0 {
             self.commit_until(Instant::now())?;
-            for tag in self.wait()? {
+            for tag in self.wait(served.awake())? {
                 self.take(tag)?;
             }
         }
@@ -96,11 +111,10 @@ impl Queue {
     }
 
     /// Waits for requests, or until an answer is due.
-    fn wait(&mut self) -> io::Result<Vec<u16>> {
+    fn wait(&mut self, awake: &Awake) -> io::Result<Vec<u16>> {
         let due = self.due.peek().map(|Reverse(due)| due.at);
-        let served = Arc::clone(&self.served);
         let is_something = |tags: &Vec<u16>| !tags.is_empty();
-        wait::until(due, served.awake(), is_something, |within| self.look(within))
+        wait::until(due, awake, is_something, |within| self.look(within))
     }
 
     /// The requests that have come, after a wait of at most `within`.
@@ -154,13 +168,7 @@ impl Queue {
             Ok(word.load())
         };
         let (head, sector) = (word(0)?, word(8)?);
-        Ok(Request {
-            operation: head as u8,
-            flags: head as u32,
-            // a flush has none, which is the largest number
-            offset: sector.saturating_mul(SECTOR_SIZE),
-            len: (head >> 32) * SECTOR_SIZE,
-        })
+        Ok(Request::of(head, sector))
     }
 
     /// Carries a request out. Returns when its answer is due and how many bytes it moved.
@@ -229,5 +237,19 @@ impl Queue {
         #[allow(unsafe_code, reason = "io_uring may take addresses")]
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(tag.into())) };
         pushed.map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_what_its_descriptor_says() {
+        let written = Request::of(8 << 32 | 1 << 13 | 1, 80);
+        assert_eq!((written.operation, written.offset, written.len), (1, 40_960, 4096));
+        assert!(written.flags & operation::FUA != 0);
+        let flush = Request::of(2, u64::MAX);
+        assert_eq!((flush.operation, flush.len), (operation::FLUSH, 0));
     }
 }
