@@ -386,7 +386,7 @@ fn the_documentation_is_in_the_program() {
 fn a_slip_in_a_name_gets_the_name_that_was_meant() {
     let folder = folder(&[("j.fio", JOB)]);
     for (command, meant) in [
-        ("bench j.fio --stack ext5", "ext4"),
+        ("bench j.fio --stack ext44", "ext4"),
         ("bench j.fio --stack f2fs --drive femu-32", "femu-32g"),
         ("bench varmial --stack f2fs", "varmail"),
         ("reproduce rmipu-figure-33", "rmipu-figure-3"),
@@ -458,7 +458,7 @@ fn lists_break_no_words() {
 #[test]
 fn many_runs_are_rows() {
     let folder = folder(&[("j.fio", JOB)]);
-    let bench = "bench j.fio --stack f2fs --scale 1/64 --op";
+    let bench = "bench j.fio --stack f2fs --scale 1/64 --final-sync --op";
     let four = done(folder.path(), &format!("{bench} 7,10,14,20"));
     assert!(four.contains("drive's write amplification"), "{four}");
     let five = done(folder.path(), &format!("{bench} 7,10,14,20,28"));

@@ -57,7 +57,7 @@ fn unknown(commands: &clap::Command, arguments: &Arguments) -> Failure {
 
 /// The topics, a line each.
 fn list() -> String {
-    let line = |(name, text): &(&str, &str)| format!("  {name:18} {}\n", title(text));
+    let line = |(name, text): &(&str, &str)| format!("  {name:20} {}\n", title(text));
     let lines: String = TOPICS.iter().map(line).collect();
     format!("\nTopics, shown by `dovetail help TOPIC`:\n{lines}")
 }

@@ -70,7 +70,7 @@ impl Areas {
         let main = rest.checked_sub(ssa).ok_or(too_small("the tables"))?;
         let sections = main / section;
         if sections < MIN_SECTIONS || main / zone < MIN_ZONES {
-            return Err(too_small("the main area needs 9 sections, and 7 zones"));
+            return Err(too_small("the main area, which needs 9 sections and 7 zones"));
         }
         let metadata = tables + ssa;
         room.check_metadata(start + metadata * u64::from(BLOCKS))?;
