@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use comfy_table::presets::NOTHING;
-use comfy_table::{ContentArrangement, Table};
+use comfy_table::Table;
 use dovetail_block::{BlockDevice, ZoneState, ZoneTable};
 use dovetail_ftl::{
     DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, SwitchedOn, builtin_profiles,
@@ -122,14 +122,13 @@ fn show(name: &str, scale: Ratio) -> Result<(), Failure> {
     let overrides = Overrides { scale: Some(scale), ..Overrides::default() };
     let config = profile.resolve(&overrides).map_err(Failure::failed)?;
     let mut out = format!("{}: {}\n", profile.name, profile.about);
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["key", "value", "source"]);
-    for (key, value) in profile.figures() {
+    let row = |(key, value): (String, String)| {
         let source = profile.sources.get(&key).cloned().unwrap_or_else(|| "not given".into());
-        table.add_row([key, value, source]);
-    }
-    out += &format!("\n{table}\n\nThe drive that this makes:\n{}\n", derived(&config));
+        vec![key, value, source]
+    };
+    let rows: Vec<_> = profile.figures().into_iter().map(row).collect();
+    let table = of_words(&["key", "value", "source"], &rows, list_width());
+    out += &format!("\n{table}\nThe drive that this makes:\n{}\n", derived(&config));
     print(&out)
 }
 

@@ -10,6 +10,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{Attr, Caller, FileSystem, Ino, shown};
 
 use crate::mount::{ImageLock, seed};
+use crate::progress::Heartbeat;
 use crate::{Failure, clock, complain};
 
 /// From where to where; one of them is in an image.
@@ -51,6 +52,7 @@ impl End {
 }
 
 pub(crate) fn copy(arguments: &CpArguments) -> Result<(), Failure> {
+    let _beat = Heartbeat::new("copying".into());
     match (End::parse(&arguments.from), End::parse(&arguments.to)) {
         (End::Image(image, path), End::Host(to)) => copy_out(arguments, &image, &path, &to),
         (End::Host(from), End::Image(image, path)) => copy_in(arguments, &from, &image, &path),

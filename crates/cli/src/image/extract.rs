@@ -8,6 +8,7 @@ use clap::Args;
 use dovetail_image::{CopyOut, Done, Keep, resolve};
 
 use super::open;
+use crate::progress::Heartbeat;
 use crate::{Failure, print};
 
 /// An image, and where its files go.
@@ -31,6 +32,7 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
     let to = &arguments.directory;
     prepare(to)?;
     let keep = Keep { owners: true, replace: false };
+    let _beat = Heartbeat::new(format!("extracting to {}", to.display()));
     let mut copy = CopyOut::new(&mut *image.files.tree, image.files.most_bytes, keep);
     if start.is_dir() {
         copy.directory(&start, path, to);
