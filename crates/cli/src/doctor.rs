@@ -29,7 +29,10 @@ pub(crate) fn run() -> Result<(), Failure> {
     let missing = all.iter().filter(|found| !found.ok).count();
     let end = match missing {
         0 => "All commands can run.\n".to_string(),
-        _ => format!("{missing} of {} are missing: only the commands named there need them.\n", all.len()),
+        _ => format!(
+            "{missing} of {} are missing: only the commands named there need them.\n",
+            all.len()
+        ),
     };
     print(&(lines.collect::<String>() + "\n" + &end))
 }
@@ -86,7 +89,8 @@ fn kernel() -> Found {
     match dovetail_linux::default_kernel() {
         Ok(path) => found("Linux for guests", None, path.display().to_string()),
         Err(_) => {
-            let problem = "not built; stacks linux-* and `dovetail linux run` need it: dovetail linux build";
+            let problem =
+                "not built; stacks linux-* and `dovetail linux run` need it: dovetail linux build";
             found("Linux for guests", Some(problem.into()), "")
         }
     }
@@ -98,7 +102,8 @@ fn shared() -> Found {
     let path = folder.join(format!("dovetail-doctor-{}", std::process::id()));
     let problem = File::create(&path).err();
     let _ = std::fs::remove_file(&path);
-    let problem = problem.map(|error| format!("/dev/shm: {error}; Linux guests and `serve --vhost` need it"));
+    let problem =
+        problem.map(|error| format!("/dev/shm: {error}; Linux guests and `serve --vhost` need it"));
     found("shared memory", problem, "/dev/shm can be written")
 }
 

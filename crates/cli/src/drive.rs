@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use comfy_table::presets::NOTHING;
 use comfy_table::Table;
+use comfy_table::presets::NOTHING;
 use dovetail_block::{BlockDevice, ZoneState, ZoneTable};
 use dovetail_ftl::{
     DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, SwitchedOn, builtin_profiles,

@@ -8,8 +8,8 @@ use dovetail_image::{Check, Found, Repair, format_of};
 use serde_json::{Map, Value, json};
 
 use crate::image::Parts;
-use crate::output::{Outputs, check_writable, is_stdout, write};
 use crate::mount::ImageLock;
+use crate::output::{Outputs, check_writable, is_stdout, write};
 use crate::{Failure, print};
 
 /// An image, and what to do with it.

@@ -282,7 +282,8 @@ fn with_setting<T>(
 }
 
 fn list(figures: &[&Figure]) -> Result<(), Failure> {
-    let row = |figure: &&Figure| [figure.name, figure.title, figure.source].map(String::from).to_vec();
+    let row =
+        |figure: &&Figure| [figure.name, figure.title, figure.source].map(String::from).to_vec();
     let rows: Vec<_> = figures.iter().map(row).collect();
     print(&figure_list(&rows))
 }

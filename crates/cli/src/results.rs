@@ -31,7 +31,13 @@ pub(crate) struct ResultFiles {
     #[arg(long, value_enum, help_heading = "Output")]
     table: Option<Shape>,
     /// Runs as rows, with these figures: words of the table's lines, such as elapsed,WAF,p99.
-    #[arg(long, value_name = "WORDS", value_delimiter = ',', conflicts_with = "table", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "WORDS",
+        value_delimiter = ',',
+        conflicts_with = "table",
+        help_heading = "Output"
+    )]
     columns: Vec<String>,
 }
 

@@ -121,16 +121,19 @@ fn shown(name: &str, figures: Vec<Option<String>>) -> Option<Vec<String>> {
     })
 }
 
-/// Columns of a list: those of the terminal, or 80.
+/// Columns of a list: those of the terminal, or of `COLUMNS`; otherwise each entry is one line.
 pub(crate) fn list_width() -> usize {
-    Table::new().width().map_or(80, |width| usize::from(width).clamp(60, 200))
+    let given = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let width = Table::new().width().map(usize::from).or_else(given);
+    width.map_or(usize::MAX, |width| width.clamp(60, 200))
 }
 
 /// A table of words within a width: no word is broken, the last column gets what is left. Words
 /// longer than that go beyond it.
 pub(crate) fn of_words(header: &[&str], rows: &[Vec<String>], width: usize) -> String {
     let header: Vec<String> = header.iter().map(ToString::to_string).collect();
-    let all: Vec<&[String]> = std::iter::once(&header[..]).chain(rows.iter().map(|row| &row[..])).collect();
+    let all: Vec<&[String]> =
+        std::iter::once(&header[..]).chain(rows.iter().map(|row| &row[..])).collect();
     let columns = header.len().saturating_sub(1);
     let widest = |at: usize| all.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(widest).collect();
@@ -163,7 +166,7 @@ mod tests {
         let row = |name: &str, about: &str| vec![name.to_string(), about.to_string()];
         let rows = [row("evo970-250g", "a drive of 2018 for what consumers do"), row("b", "x")];
         assert_eq!(
-            of_words(&["name", "what it is"], &rows, 36),
+            of_words(&["name", "what it is"], &rows, 37),
             "name         what it is\nevo970-250g  a drive of 2018 for what\n             consumers do\nb            x\n"
         );
         for width in 1..80 {

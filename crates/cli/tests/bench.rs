@@ -461,7 +461,7 @@ fn a_job_without_end_a_byte_order_mark_and_a_long_name_are_told_in_sentences() {
     );
     let device = run("/dev/zero");
     assert!(
-        device.status.code() == Some(1) && stderr(&device).contains("no personality"),
+        device.status.code() == Some(1) && stderr(&device).contains("it has more than 16 MiB"),
         "{}",
         stderr(&device)
     );

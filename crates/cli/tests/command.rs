@@ -100,7 +100,7 @@ fn a_bad_level_is_told_in_a_sentence() {
 #[test]
 fn wrong_usage_is_told_in_a_sentence_with_code_2() {
     for (arguments, expected) in [
-        ("--drive femu", "there is no drive profile 'femu': give one of femu-32g"),
+        ("--drive femu", "'femu' (did you mean \"femu-32g\"?): give one of femu-32g"),
         ("--drive femu-32g --gc best", "greedy, cost-benefit, fifo, d-choices"),
         ("--drive femu-32g --op no", "give a percentage from 0.1 to 1000"),
         ("--drive femu-32g --scale 0", "write 1/16 or 0.0625"),

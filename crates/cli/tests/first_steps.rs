@@ -61,7 +61,9 @@ fn stack(more: &str) -> String {
 #[test]
 fn rates_leave_out_the_ramps_of_later_jobs() {
     let job = |name: &str, more: &str| {
-        format!("[{name}]\nrw=write\nbs=64k\nsize=16m\nrate=20m\ntime_based\nruntime=500ms\nramp_time=250ms\n{more}")
+        format!(
+            "[{name}]\nrw=write\nbs=64k\nsize=16m\nrate=20m\ntime_based\nruntime=500ms\nramp_time=250ms\n{more}"
+        )
     };
     let jobs = [job("one", ""), job("two", "stonewall\n"), job("three", "stonewall\n")].concat();
     let folder = folder(&[("ramps.fio", &jobs), ("small.toml", &stack(""))]);
@@ -270,7 +272,10 @@ fn a_volume_in_a_partition_is_found_by_its_offset() {
         disk.extend(std::fs::read(folder.path().join("volume")).unwrap());
         std::fs::write(folder.path().join("disk"), disk).unwrap();
         let message = refused(folder.path(), "ls disk", 1);
-        assert!(message.contains("partitions, at bytes 1048576: give --offset 1048576"), "{message}");
+        assert!(
+            message.contains("partitions, at bytes 1048576: give --offset 1048576"),
+            "{message}"
+        );
         done(folder.path(), "cp --offset 1M file disk:/file");
         assert_eq!(done(folder.path(), "cat --offset 1M disk /file"), "hello\n");
         done(folder.path(), "fsck --offset 1M disk");
@@ -358,7 +363,10 @@ fn hints_of_a_job_survive_files_that_fill_the_volume() {
 fn the_documentation_is_in_the_program() {
     let folder = folder(&[]);
     let page = done(folder.path(), "help fio-jobs");
-    assert!(page.contains("write_hint") && !page.contains("](") && !page.contains("|---"), "{page}");
+    assert!(
+        page.contains("write_hint") && !page.contains("](") && !page.contains("|---"),
+        "{page}"
+    );
     assert_eq!(done(folder.path(), "help docs/fio-jobs.md"), page);
     let long = page.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(long <= 100, "{long}");
@@ -379,7 +387,10 @@ fn the_documentation_is_in_the_program() {
     done(folder.path(), "mkfs f2fs v.img --size 64M");
     std::fs::create_dir(folder.path().join("mnt")).unwrap();
     let message = refused(folder.path(), "mount -o fsync_moed=posix v.img mnt", 1);
-    assert!(message.contains("(did you mean \"fsync_mode\"?); `dovetail help mount-options`"), "{message}");
+    assert!(
+        message.contains("(did you mean \"fsync_mode\"?); `dovetail help mount-options`"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -431,7 +442,9 @@ fn each_job_has_its_own_figures_in_table_csv_and_report() {
     assert!(!table.contains("camera: sync"), "{table}");
     let csv = std::fs::read_to_string(folder.path().join("c.csv")).unwrap();
     let header = csv.lines().next().unwrap();
-    assert!(header.contains("jobs.camera.latency.write.p99_ns") && header.contains("jobs.db.elapsed_s"));
+    assert!(
+        header.contains("jobs.camera.latency.write.p99_ns") && header.contains("jobs.db.elapsed_s")
+    );
     let report = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
     assert!(report.contains("Job camera, over its own time"));
 }
@@ -439,12 +452,27 @@ fn each_job_has_its_own_figures_in_table_csv_and_report() {
 #[test]
 fn lists_break_no_words() {
     let folder = folder(&[]);
+    let list = |command: &str, columns: &str| {
+        let mut call = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+        let output = call.args(command.split(' ')).env("COLUMNS", columns).output().unwrap();
+        text(&output.stdout)
+    };
     for command in ["drive list", "stack list", "reproduce --list"] {
-        let list = done(folder.path(), command);
-        assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
-        assert!(list.lines().all(|line| line == line.trim_end()), "{list}");
+        // a line for each entry where nobody says how wide it is: scripts read the first word
+        let whole = done(folder.path(), command);
+        let words = |list: &str| list.split_whitespace().map(String::from).collect::<Vec<_>>();
+        for columns in ["60", "80", "120", "200"] {
+            let list = list(command, columns);
+            let widest = list.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns.parse::<usize>().unwrap().max(80), "{columns}: {list}");
+            assert!(list.lines().all(|line| line == line.trim_end()), "{list}");
+            let (mut found, mut expected) = (words(&list), words(&whole));
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{command} at {columns}");
+        }
     }
-    let drives = done(folder.path(), "drive list");
+    let drives = list("drive list", "60");
     for name in ["femu-32g-nvm-log", "sd-fast-a2-64g", "m7450max-800g"] {
         assert!(drives.lines().any(|line| line.starts_with(name)), "{drives}");
     }
@@ -466,9 +494,13 @@ fn many_runs_are_rows() {
     assert!(five.starts_with("all: f2fs\n") && rows.len() == 5, "{five}");
     let columns = done(folder.path(), &format!("{bench} 7,10,14,20,28 --table columns"));
     assert!(columns.contains("drive's write amplification"), "{columns}");
-    let chosen = done(folder.path(), &format!("{bench} 7,28 --columns elapsed,erases"));
+    let chosen = done(folder.path(), &format!("{bench} 7,28 --columns elapsed,MB/s"));
     let header = chosen.lines().nth(2).unwrap();
-    assert_eq!(header.split_whitespace().collect::<Vec<_>>(), ["elapsed", "erases"], "{chosen}");
+    assert_eq!(
+        header.split_whitespace().collect::<Vec<_>>(),
+        ["elapsed", "write", "MB/s"],
+        "{chosen}"
+    );
     let message = refused(folder.path(), &format!("{bench} 7,28 --columns speed"), 2);
     assert!(message.contains("lines are elapsed; calls/s"), "{message}");
 }
@@ -477,7 +509,8 @@ fn many_runs_are_rows() {
 fn repeated_runs_have_their_mean_and_spread() {
     let random = "[a]\nrw=randwrite\nbs=4k\nsize=4m\nfsync=8\n";
     let folder = folder(&[("j.fio", random)]);
-    let table = done(folder.path(), "bench j.fio --stack f2fs,ext4 --scale 1/4 --repeat 3 --table rows");
+    let table =
+        done(folder.path(), "bench j.fio --stack f2fs,ext4 --scale 1/4 --repeat 3 --table rows");
     for name in ["f2fs", "ext4"] {
         assert!(table.contains(&format!("\n{name}, 3 runs")), "{table}");
     }
@@ -490,7 +523,8 @@ fn repeated_runs_have_their_mean_and_spread() {
 fn the_machine_is_looked_at() {
     let folder = folder(&[]);
     let report = done(folder.path(), "doctor");
-    for what in ["FUSE", "fusermount3", "memory", "processors", "Linux for guests", "shared memory"] {
+    for what in ["FUSE", "fusermount3", "memory", "processors", "Linux for guests", "shared memory"]
+    {
         let line = report.lines().find(|line| line.contains(what)).unwrap();
         assert!(line.starts_with("ok  ") || line.starts_with("--  "), "{line}");
     }
@@ -498,7 +532,10 @@ fn the_machine_is_looked_at() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
     let output = command.arg("doctor").env("DOVETAIL_KERNEL", "/no/kernel").output().unwrap();
     let report = text(&output.stdout);
-    assert!(report.contains("--  Linux for guests") && report.contains("dovetail linux build"), "{report}");
+    assert!(
+        report.contains("--  Linux for guests") && report.contains("dovetail linux build"),
+        "{report}"
+    );
 }
 
 #[test]
@@ -546,7 +583,9 @@ fn logs_of_a_fio_job_are_written_as_fio_writes_them() {
             .map(|line| line.split(", ").map(|field| field.parse().unwrap()).collect())
             .collect();
         assert_eq!(lines.len(), 256, "{name}");
-        assert!(lines.iter().all(|line| line.len() == 5 && line[1] > 0 && line[2..] == [1, 4096, 0]));
+        assert!(
+            lines.iter().all(|line| line.len() == 5 && line[1] > 0 && line[2..] == [1, 4096, 0])
+        );
         assert!(lines.is_sorted_by_key(|line| line[0]), "{name}");
     }
     done(folder.path(), "bench w.fio --stack f2fs,ext4");
@@ -554,8 +593,12 @@ fn logs_of_a_fio_job_are_written_as_fio_writes_them() {
     assert!(windows.lines().count() > 20 && windows.starts_with("1, "), "{windows}");
     assert!(read("log-f2fs_bw.1.log").lines().all(|line| line.ends_with(", 1, 0, 0")));
     // a log does not take the place of the job
-    let message = text(&dovetail(folder.path(), "bench over_bw.1.log --stack f2fs --scale 1/64").stderr);
-    assert!(message.contains("the job's log cannot write to over_bw.1.log: it is the input"), "{message}");
+    let message =
+        text(&dovetail(folder.path(), "bench over_bw.1.log --stack f2fs --scale 1/64").stderr);
+    assert!(
+        message.contains("the job's log cannot write to over_bw.1.log: it is the input"),
+        "{message}"
+    );
     assert_eq!(read("over_bw.1.log"), over);
 }
 
@@ -570,5 +613,8 @@ fn a_full_volume_says_how_much_was_wanted_and_how_much_there_is() {
         assert!(message.contains("no space is left") && message.contains(room), "{message}");
     }
     let message = refused(folder.path(), "mkfs f2fs v.img --size 10M", 1);
-    assert!(message.contains("2560 blocks of 4 KiB (10.0 MiB) are too few: no room is left for"), "{message}");
+    assert!(
+        message.contains("2560 blocks of 4 KiB (10.0 MiB) are too few: no room is left for"),
+        "{message}"
+    );
 }

@@ -100,8 +100,9 @@ pub fn format_of(image: &Source) -> Result<&'static dyn Format, Error> {
 fn unknown(image: &Source) -> Error {
     let variants = FORMATS.into_iter().flat_map(|format| format.variants());
     let names = variants.map(|variant| variant.name).collect::<Vec<_>>().join(", ");
-    let what = describe(image)
-        .unwrap_or_else(|| format!("it holds no file system that is known here; known are {names}"));
+    let what = describe(image).unwrap_or_else(|| {
+        format!("it holds no file system that is known here; known are {names}")
+    });
     Error::Failed(format!("{}: {what}", image.display()))
 }
 

@@ -55,7 +55,8 @@ mod tests {
             written_bytes,
             ..JobResult::default()
         };
-        let mut runs = vec![RunResult { jobs: vec![job("one", 4_000_000)], ..RunResult::default() }];
+        let mut runs =
+            vec![RunResult { jobs: vec![job("one", 4_000_000)], ..RunResult::default() }];
         let html = |runs: &[RunResult]| {
             let mut table = Comparison::of(runs);
             add(&mut table, runs);

@@ -49,9 +49,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
             lower.strip_suffix(suffix).map(|rest| (rest.trim_end(), *factor))
         })
         .unwrap_or((lower.as_str(), 1));
-    let count: u64 = digits
-        .parse()
-        .map_err(|_| UnitError(format!("'{text}' is not a size; write 4096, 64K, 32M, 2G or 1T")))?;
+    let count: u64 = digits.parse().map_err(|_| {
+        UnitError(format!("'{text}' is not a size; write 4096, 64K, 32M, 2G or 1T"))
+    })?;
     count.checked_mul(factor).ok_or_else(|| UnitError(format!("'{text}' is beyond 2^64 bytes")))
 }
 

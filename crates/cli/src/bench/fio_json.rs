@@ -39,7 +39,8 @@ pub(super) fn files(
 pub(super) fn write_logs(inputs: &Outputs, runs: &[RunResult]) -> Result<(), Failure> {
     for run in runs {
         for log in &run.fio_logs {
-            let label = if runs.len() > 1 { format!("-{}", words(&run.label)) } else { String::new() };
+            let label =
+                if runs.len() > 1 { format!("-{}", words(&run.label)) } else { String::new() };
             let path = PathBuf::from(format!("{}{label}{}", log.prefix, log.ending));
             inputs.allows("the job's log", &path)?;
             write(&path, &log.text)?;

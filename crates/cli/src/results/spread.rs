@@ -103,7 +103,8 @@ mod tests {
             run.totals.device_waf = Some(waf);
             run
         };
-        let runs = [run("f2fs #1", 2.0), run("f2fs #2", 4.0), run("f2fs #3", 6.0), run("ext4", 1.0)];
+        let runs =
+            [run("f2fs #1", 2.0), run("f2fs #2", 4.0), run("f2fs #3", 6.0), run("ext4", 1.0)];
         let text = text(&runs);
         let line = text.lines().find(|line| line.starts_with("drive WAF")).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();

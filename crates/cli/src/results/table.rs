@@ -372,7 +372,8 @@ mod tests {
         let with = |p50_ns, p999_ns, max_ns| {
             let mut found = LatencyResult::default();
             let p = &mut found.percentiles;
-            (p.count, p.p50_ns, p.p99_ns, p.p999_ns, p.max_ns) = (9, p50_ns, p50_ns, p999_ns, max_ns);
+            (p.count, p.p50_ns, p.p99_ns, p.p999_ns, p.max_ns) =
+                (9, p50_ns, p50_ns, p999_ns, max_ns);
             latency(&found).unwrap()
         };
         assert_eq!(with(1500, 1500, 1500), "constant 1.50 us");

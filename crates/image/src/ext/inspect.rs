@@ -1,7 +1,7 @@
 //! The structures of an ext volume.
 
-use dovetail_ext::{Corrupt, Damage, Error as ExtError, Volume};
 use dovetail_ext::format::{GroupNo, Ino, InodeFlags};
+use dovetail_ext::{Corrupt, Damage, Error as ExtError, Volume};
 use dovetail_vfs::kit::VolumeTree;
 use serde_json::{Value, json};
 
@@ -78,7 +78,9 @@ fn group(volume: &mut Image, number: u32) -> Result<Value, Error> {
     let groups = volume.superblock().group_count();
     if number >= groups {
         let last = groups.saturating_sub(1);
-        return Err(Error::Failed(format!("there is no group {number}; the volume has 0 to {last}")));
+        return Err(Error::Failed(format!(
+            "there is no group {number}; the volume has 0 to {last}"
+        )));
     }
     let group = volume.group(GroupNo(number)).map_err(Error::failed)?;
     Ok(json!({

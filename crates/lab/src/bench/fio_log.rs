@@ -163,7 +163,10 @@ mod tests {
         let logs = LogSettings { window_ms: 4, ..LogSettings::default() };
         let lines = |value| text(&entries(), &logs, value);
         assert_eq!(lines(Value::Iops), "4, 250, 0, 0, 0\n4, 500, 1, 0, 0\n12, 250, 1, 0, 0\n");
-        assert_eq!(lines(Value::Bandwidth), "4, 2000, 0, 0, 0\n4, 2000, 1, 0, 0\n12, 1000, 1, 0, 0\n");
+        assert_eq!(
+            lines(Value::Bandwidth),
+            "4, 2000, 0, 0, 0\n4, 2000, 1, 0, 0\n12, 1000, 1, 0, 0\n"
+        );
         let mean = lines(Value::Mean(|entry| entry.taken_up_ns));
         assert_eq!(mean.lines().next(), Some("4, 500, 0, 0, 0"));
     }

@@ -333,8 +333,7 @@ pub fn run_watched(
     let Session { system, threads, .. } = run;
     let records = threads.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
-    result.fio_logs =
-        workload.fio().map_or_else(Vec::new, |fio| fio_log::build(fio, &records));
+    result.fio_logs = workload.fio().map_or_else(Vec::new, |fio| fio_log::build(fio, &records));
     let failure = failure.map(|error| format!("{error}{room}"));
     result.error = failure.or_else(|| workload.problem());
     if job.restart && result.error.is_none() && !job.stack.is_raw() {

@@ -106,9 +106,9 @@ impl<'w> Session<'w> {
         let workload = &self.threads.workload;
         match stage {
             Stage::Prepare => (self.prepared_bytes, workload.prepared_bytes()),
-            _ => workload.share_done(self.system.machine.now()).map_or((0, 0), |share| {
-                ((share * SHARES as f64) as u64, SHARES)
-            }),
+            _ => workload
+                .share_done(self.system.machine.now())
+                .map_or((0, 0), |share| ((share * SHARES as f64) as u64, SHARES)),
         }
     }
 

@@ -103,7 +103,12 @@ impl<O: Default> OptionTable<O> {
         let names = names.chain(self.valued.iter().map(|valued| valued.name));
         let unknown = || {
             let hint = nearest(name, names).map(|found| format!(" (did you mean {found:?}?)"));
-            OptionError::Unknown { option: option.into(), of, document, hint: hint.unwrap_or_default() }
+            OptionError::Unknown {
+                option: option.into(),
+                of,
+                document,
+                hint: hint.unwrap_or_default(),
+            }
         };
         valued.ok_or_else(unknown)?.set(options, value)
     }
@@ -177,11 +182,10 @@ mod tests {
         let unknown = |option| {
             format!("there is no mount option {option:?} for a test; a page lists those there are")
         };
-        assert_eq!(
-            ["quota", "acl="].map(says),
-            ["quota", "acl="].map(unknown)
+        assert_eq!(["quota", "acl="].map(says), ["quota", "acl="].map(unknown));
+        assert!(
+            says("moed=one").contains("\"moed=one\" for a test (did you mean \"mode\"?); a page")
         );
-        assert!(says("moed=one").contains("\"moed=one\" for a test (did you mean \"mode\"?); a page"));
         assert_eq!(
             says("mode=three"),
             "mount option \"mode\" cannot be \"three\": allowed is one or two"

@@ -221,8 +221,7 @@ pub static OPTIONS: &[JobOption] = &[
         s.file_sizes = Some(v.range_or_one(Value::some_size)?);
         Ok(())
     }),
-    set("nrfiles", "", |s, v| v.count(FILES).map(|n| s.nrfiles = Some(n)))
-        .aka(&["nr_files"]),
+    set("nrfiles", "", |s, v| v.count(FILES).map(|n| s.nrfiles = Some(n))).aka(&["nr_files"]),
     set("openfiles", "", |s, v| v.count(FILES).map(|n| s.openfiles = Some(n))),
     set("file_service_type", "`roundrobin`, `random`, `sequential`, and `:N`", |s, v| {
         Service::parse(v).map(|service| s.service = service)
@@ -298,10 +297,14 @@ pub static OPTIONS: &[JobOption] = &[
     flag("stonewall", "", |s, v| v.flag().map(|f| s.stonewall = f)).aka(&["wait_for_previous"]),
     flag("new_group", "", |s, v| v.flag().map(|f| s.new_group = f)),
     flag("group_reporting", "", |s, v| v.flag().map(|f| s.group_reporting = f)),
-    flag("write_bw_log", "files as fio's, in KB/s; the stack is part of their names if there are several", |s, v| {
-        s.logs.bandwidth = Some(log_name(v));
-        Ok(())
-    }),
+    flag(
+        "write_bw_log",
+        "files as fio's, in KB/s; the stack is part of their names if there are several",
+        |s, v| {
+            s.logs.bandwidth = Some(log_name(v));
+            Ok(())
+        },
+    ),
     flag("write_lat_log", "", |s, v| {
         s.logs.latency = Some(log_name(v));
         Ok(())

@@ -296,9 +296,7 @@ impl Service {
         const SERVICE: Expected =
             "roundrobin, random or sequential, and maybe \":\" and a number of blocks";
         let (word, blocks) = match value.text.split_once(':') {
-            Some((word, blocks)) => {
-                (word, value.part(blocks).some_size().map_err(|_| SERVICE)?)
-            }
+            Some((word, blocks)) => (word, value.part(blocks).some_size().map_err(|_| SERVICE)?),
             None => (value.text, 1),
         };
         let order = match word {
