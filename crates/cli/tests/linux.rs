@@ -81,7 +81,8 @@ fn a_volume_recovers_after_a_power_cut() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let work = "for i in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=f$i bs=4k count=50 conv=fsync; done";
+    let work =
+        "for i in 1 2 3 4 5 6 7 8 9; do dd if=/dev/zero of=f$i bs=4k count=50 conv=fsync; done";
     let run = |at: &str| {
         let arguments =
             ["linux", "run", "-s", "linux-f2fs", "--scale", "1/32", "--power-cut", at, "--", work];

@@ -9,8 +9,10 @@
 #![allow(clippy::print_stdout, reason = "an example prints what it found")]
 #![allow(clippy::unwrap_used, reason = "an example may stop at a broken set-up")]
 
+use std::ops::Range;
+
 use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
-use dovetail_ftl::mapping::{self, MapCost, MapShape, Mapping, Scheme};
+use dovetail_ftl::mapping::{self, MapCost, MapShape, Mapping, Scheme, look_up_each};
 use dovetail_ftl::{Drive, Overrides, Profile};
 use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -62,6 +64,10 @@ impl Mapping for ChunkMap {
     fn mapped(&self) -> u64 {
         let entries = self.chunks.iter().flatten().flat_map(|chunk| chunk.iter());
         entries.filter(|&&entry| entry != 0).count() as u64
+    }
+
+    fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
+        look_up_each(self, pages, most, found)
     }
 }
 

@@ -65,7 +65,7 @@ pub trait Mapping: std::fmt::Debug + Send {
 }
 
 /// [`Mapping::find_mapped`] of a map that is not sparse: asks for each page.
-fn look_up_each(
+pub fn look_up_each(
     map: &impl Mapping,
     pages: Range<u64>,
     most: usize,
