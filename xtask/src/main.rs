@@ -138,7 +138,7 @@ const CHORES: [Chore; 26] = [
     },
     Chore {
         name: "qemu-guest",
-        about: "a real machine's Linux under QEMU on a drive that is served: cargo xtask qemu-guest [ext4] [f2fs] (8 minutes)",
+        about: "a real machine's Linux under QEMU on a drive that is served: cargo xtask qemu-guest [ext4] [f2fs] (9 minutes)",
         run: qemu_guest::qemu_guest,
     },
     Chore {

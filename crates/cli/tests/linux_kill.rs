@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Longest wait for a guest to be there, or to be gone (assumed for a busy machine).
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Processes of a guest that works: its kernel, its first program, and what that does.
 const AT_WORK: usize = 3;
 

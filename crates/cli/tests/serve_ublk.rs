@@ -39,6 +39,16 @@ fn told(out: &Path, name: &str) -> String {
     fs::read_to_string(out.join(name)).unwrap_or_default()
 }
 
+/// The seconds between the two times of each line.
+fn times(out: &Path) -> Vec<f64> {
+    let told = told(out, "times");
+    let taken = told.lines().map(|line| {
+        let (begin, end) = line.split_once(' ').unwrap();
+        end.parse::<f64>().unwrap() - begin.parse::<f64>().unwrap()
+    });
+    taken.collect()
+}
+
 #[test]
 fn linux_mounts_ext4_and_f2fs_on_a_disk_of_its_own() {
     let out = tempfile::tempdir().unwrap();
@@ -121,16 +131,32 @@ done
     if run(script, out.path()).is_none() {
         return;
     }
-    let times: Vec<f64> = told(out.path(), "times")
-        .lines()
-        .map(|line| {
-            let (begin, end) = line.split_once(' ').unwrap();
-            end.parse::<f64>().unwrap() - begin.parse::<f64>().unwrap()
-        })
-        .collect();
+    let times = times(out.path());
     // 200 durable writes of some 500 us, ten times as slow
     assert!(times[0] >= 0.9, "{times:?}");
     assert!(times[1] < times[0], "{times:?}");
+}
+
+/// What is under way has some seconds left when the server is asked to end, and is not waited for.
+#[test]
+fn a_slow_disk_ends_when_it_is_asked_to() {
+    let out = tempfile::tempdir().unwrap();
+    let script = r#"
+serve femu-32g --scale 1/256 --ublk --speed 0.0002
+dd if=/dev/zero of=/dev/ublkb0 bs=1M count=4 oflag=direct &
+sleep 1
+read begin rest < /proc/uptime
+kill $server
+wait $server
+read end rest < /proc/uptime
+echo $begin $end > $OUT/times
+"#;
+    if run(script, out.path()).is_none() {
+        return;
+    }
+    // the four requests take ten seconds each
+    let times = times(out.path());
+    assert!(times[0] < 8.0, "{times:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// Waits for a line. If there is none before the end, whoever had to write it is dead.
-const SCRIPT: &str = r#"read -r line || kill -KILL -- "-$1""#;
+const SCRIPT: &str = r#"read -r line || kill -s KILL -- "-$1""#;
 
 /// A process that ends a process group if this process ends before the value does.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ mod wire;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -73,6 +74,7 @@ fn step(what: &'static str) -> impl FnOnce(io::Error) -> UblkError {
 pub(crate) struct Disk {
     number: u32,
     queues: Vec<JoinHandle<()>>,
+    ending: Arc<AtomicBool>,
 }
 
 impl Disk {
@@ -85,7 +87,7 @@ impl Disk {
     ) -> Result<Self, UblkError> {
         let mut control = open()?;
         let info = add(&mut control, number.unwrap_or(ANY), queues)?;
-        let mut disk = Self { number: info.device, queues: Vec::new() };
+        let mut disk = Self { number: info.device, queues: Vec::new(), ending: Arc::default() };
         match disk.start(&mut control, served, &info) {
             Ok(()) => Ok(disk),
             Err(error) => {
@@ -112,9 +114,9 @@ impl Disk {
         let (ready, is_ready) = mpsc::channel();
         for number in 0..info.queues {
             let (served, device) = (Arc::clone(served), Arc::clone(&device));
-            let (ready, depth) = (ready.clone(), info.depth);
+            let (ready, depth, ending) = (ready.clone(), info.depth, Arc::clone(&self.ending));
             let run = move || {
-                let queue = Queue::new(served, device, number, depth);
+                let queue = Queue::new(served, device, number, depth, ending);
                 let (queue, begun) = match queue {
                     Ok(queue) => (Some(queue), Ok(())),
                     Err(error) => (None, Err(error)),
@@ -157,9 +159,10 @@ impl Disk {
         }
     }
 
-    /// Stops the disk, which writes back what the kernel has of it, waits for what is under way, and
-    /// deletes it. A disk that is still mounted fails from then on.
+    /// Stops the disk, which writes back what the kernel has of it, and deletes it; answers wait for
+    /// their time no more. A disk that is still mounted fails from then on.
     pub(crate) fn end(self) {
+        self.ending.store(true, Ordering::Relaxed);
         let ended = Control::open().and_then(|mut control| {
             control.tell(command::STOP_DEV, self.number, 0)?;
             for queue in self.queues {

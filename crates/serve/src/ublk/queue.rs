@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dovetail_block::SECTOR_SIZE;
@@ -20,6 +21,8 @@ use crate::pace::Awake;
 use crate::served::{Kind, Served};
 use crate::wait;
 
+/// Longest time until a queue sees that its disk ends.
+const GRACE: Duration = Duration::from_secs(1);
 /// Of `mmap`, on every Linux.
 const PROT_READ: i32 = 1;
 const MAP_SHARED: i32 = 1;
@@ -63,6 +66,8 @@ pub(super) struct Queue {
     ring: IoUring,
     descriptors: MmapRegion,
     due: BinaryHeap<Reverse<Due>>,
+    /// Answers wait for their time no more.
+    ending: Arc<AtomicBool>,
     taken: u64,
     /// Requests that the kernel may still send.
     open: u16,
@@ -76,6 +81,7 @@ impl Queue {
         device: Arc<File>,
         number: u16,
         depth: u16,
+        ending: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let file = FileOffset::from_arc(Arc::clone(&device), descriptors_of(number));
         let bytes = usize::from(depth) * DESCRIPTOR;
@@ -83,8 +89,18 @@ impl Queue {
         let descriptors = descriptors.map_err(io::Error::other)?;
         let ring = IoUring::new(depth.next_power_of_two().into())?;
         let (due, buffer) = (BinaryHeap::new(), Vec::new());
-        let mut queue =
-            Self { served, device, number, ring, descriptors, due, taken: 0, open: 0, buffer };
+        let mut queue = Self {
+            served,
+            device,
+            number,
+            ring,
+            descriptors,
+            due,
+            ending,
+            taken: 0,
+            open: 0,
+            buffer,
+        };
         for tag in 0..depth {
             queue.push(request::FETCH, tag, 0)?;
             queue.open += 1;
@@ -102,7 +118,7 @@ impl Queue {
         let _ = rustix::process::configure_io_flusher_behavior(true);
         let served = Arc::clone(&self.served);
         while self.open > 0 {
-            self.commit_until(Instant::now())?;
+            self.commit(Instant::now())?;
             for tag in self.wait(served.awake())? {
                 self.take(tag)?;
             }
@@ -112,7 +128,8 @@ impl Queue {
 
     /// Waits for requests, or until an answer is due.
     fn wait(&mut self, awake: &Awake) -> io::Result<Vec<u16>> {
-        let due = self.due.peek().map(|Reverse(due)| due.at);
+        let latest = Instant::now() + GRACE;
+        let due = self.due.peek().map(|Reverse(due)| due.at.min(latest));
         let is_something = |tags: &Vec<u16>| !tags.is_empty();
         wait::until(due, awake, is_something, |within| self.look(within))
     }
@@ -218,9 +235,10 @@ impl Queue {
         }
     }
 
-    /// Commits every answer that is due by `now`.
-    fn commit_until(&mut self, now: Instant) -> io::Result<()> {
-        while self.due.peek().is_some_and(|Reverse(due)| due.at <= now) {
+    /// Commits every answer that is due by `now`; all of them when the disk ends.
+    fn commit(&mut self, now: Instant) -> io::Result<()> {
+        let is_ending = self.ending.load(Ordering::Relaxed);
+        while self.due.peek().is_some_and(|Reverse(due)| is_ending || due.at <= now) {
             let Some(Reverse(due)) = self.due.pop() else { break };
             self.push(request::COMMIT_AND_FETCH, due.tag, due.result)?;
         }
