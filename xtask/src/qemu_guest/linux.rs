@@ -191,8 +191,9 @@ fn copy_program(name: &str, place: &Path) -> Result<(), String> {
 fn fetch(folder: &Path) -> Result<(), String> {
     let missing = || {
         format!(
-            "this needs a distribution's Linux for x86-64. Where apt is: apt-get download linux-image-amd64's \
-             newest (linux-image-6.12...-amd64), dpkg-deb -x PACKAGE FOLDER; {VARIABLE}=FOLDER names it"
+            "no package linux-image-6...-amd64 is known here, and a guest needs a Linux with its modules: \
+             `apt-get update && apt-get install linux-image-amd64`, then {VARIABLE}=/ (or a folder with boot and \
+             lib/modules of another one)"
         )
     };
     let names = Command::new("apt-cache").args(["pkgnames", "linux-image-6."]).output();

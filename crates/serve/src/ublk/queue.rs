@@ -60,11 +60,12 @@ struct Due {
 
 /// A queue with its descriptors, of which the kernel writes and we read.
 pub(super) struct Queue {
-    served: Arc<Served>,
-    device: Arc<File>,
-    number: u16,
+    /// Before the device: it goes first.
     ring: IoUring,
     descriptors: MmapRegion,
+    device: Arc<File>,
+    number: u16,
+    served: Arc<Served>,
     due: BinaryHeap<Reverse<Due>>,
     /// Answers wait for their time no more.
     ending: Arc<AtomicBool>,
@@ -90,11 +91,11 @@ impl Queue {
         let ring = IoUring::new(depth.next_power_of_two().into())?;
         let (due, buffer) = (BinaryHeap::new(), Vec::new());
         let mut queue = Self {
-            served,
-            device,
-            number,
             ring,
             descriptors,
+            device,
+            number,
+            served,
             due,
             ending,
             taken: 0,
