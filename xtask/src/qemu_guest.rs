@@ -147,7 +147,9 @@ impl Trial<'_> {
         write(&out.join("serial"), serial)?;
         let work = include_str!("qemu_guest/guest.sh");
         let work = work.replace("@FS@", self.name).replace("@QUEUES@", QUEUES);
-        let work = work.replace("@DOVETAIL@", &self.program.display().to_string());
+        let work = work.replace("@DOVETAIL@", "$OUT/dovetail");
+        // the guest has a /tmp of its own, where the program may lie here
+        fs::copy(self.program, out.join("dovetail")).map_err(|error| error.to_string())?;
         write(&out.join("script"), &SCRIPT.replace("@WORK@", &work))?;
         let console = out.join("console");
         let mut guest = Running::start(&mut self.machine(&socket, out, &console))?;

@@ -16,6 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Processes of a guest that works: its kernel, its first program, and what that does.
 const AT_WORK: usize = 3;
+const ROUNDS: u32 = 5;
+/// Time between the moments of kills.
+const MOMENT: Duration = Duration::from_millis(30);
 
 /// Processes whose command line names a folder.
 fn processes(folder: &Path) -> Vec<Pid> {
@@ -37,7 +40,7 @@ fn wait_until(folder: &Path, is_wanted: impl Fn(usize) -> bool) -> Vec<Pid> {
         if is_wanted(there.len()) || begun.elapsed() > PATIENCE {
             return there;
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -51,13 +54,16 @@ fn a_guest_ends_with_the_program_that_runs_it() {
         return;
     }
     let works = "while :; do dd if=/dev/vda of=/dev/null bs=4k iflag=direct count=64; done";
-    for job in ["while :; do :; done", works] {
+    // kills at several moments of its making; the processes of a guest are made one after the other
+    let jobs = ["while :; do :; done", works];
+    for (round, job) in (0..ROUNDS).flat_map(|round| jobs.map(|job| (round, job))) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
         command.args(["linux", "run", "--scale", "1/64", "--", job]).env("TMPDIR", folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut program = command.spawn().unwrap();
         let began = wait_until(folder.path(), |count| count >= AT_WORK);
+        thread::sleep(MOMENT * round);
         program.kill().unwrap();
         program.wait().unwrap();
         let left = wait_until(folder.path(), |count| count == 0);

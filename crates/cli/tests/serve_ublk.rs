@@ -163,7 +163,7 @@ echo $begin $end > $OUT/times
 fn a_killed_server_is_followed_by_another_and_loses_nothing_that_was_durable() {
     let out = tempfile::tempdir().unwrap();
     let script = r#"
-@DOVETAIL@ drive make /mnt/drive --profile evo970-500g --scale 1/256
+@DOVETAIL@ drive make /mnt/drive --profile femu-32g-log --scale 1/128
 dd if=/dev/urandom of=/mnt/random bs=64k count=16
 serve /mnt/drive --ublk=0 --speed 0
 disk=/dev/ublkb0
