@@ -288,12 +288,16 @@ fn list(figures: &[&Figure]) -> Result<(), Failure> {
     print(&figure_list(&rows))
 }
 
-/// A figure's name, what it shows, and below it where it stands.
+/// A figure's name, what it shows, and where that stands: below it where lines have an end.
 fn figure_list(rows: &[Vec<String>]) -> String {
+    let width = list_width();
+    if width == usize::MAX {
+        return of_words(&["name", "what it shows", "source"], rows, width);
+    }
     let lines = rows.iter().flat_map(|row| {
         [vec![row[0].clone(), row[1].clone()], vec![String::new(), row[2].clone()]]
     });
-    of_words(&["name", "what it shows, and its source"], &lines.collect::<Vec<_>>(), list_width())
+    of_words(&["name", "what it shows, and its source"], &lines.collect::<Vec<_>>(), width)
 }
 
 fn lines(table: &Table) -> String {
