@@ -17,6 +17,9 @@ use crate::log;
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
+/// Time after which a stage has a rate.
+const RATE_AFTER: Duration = Duration::from_secs(1);
+
 /// Tells on standard error, every ten seconds, that something long goes on.
 pub(crate) struct Heartbeat {
     stop: Option<Sender<()>>,
@@ -81,10 +84,11 @@ impl Lines {
 
     /// Tells of a run, if the last line is long ago.
     fn tell(&self, index: usize, progress: Progress) {
+        let begun = locked(&self.begun[index]).elapsed();
         let mut last = locked(&self.last);
-        if last.elapsed() >= LINE_EVERY {
+        // of a stage that has just begun nobody knows the rate
+        if last.elapsed() >= LINE_EVERY && begun >= RATE_AFTER {
             *last = Instant::now();
-            let begun = locked(&self.begun[index]).elapsed();
             eprintln!("dovetail: {}: {}", self.labels[index], sentence(progress, begun));
         }
     }
