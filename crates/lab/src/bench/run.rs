@@ -23,6 +23,8 @@ use crate::results::PreconditionResult;
 
 /// Calls between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 12;
+/// The same of calls that make files, which are larger.
+const REPORT_PREPARED_EVERY: u64 = 1 << 6;
 
 /// Parts in which a workload says how far it has come.
 const SHARES: u64 = 1_000_000;
@@ -95,7 +97,8 @@ impl<'w> Session<'w> {
 
     fn report(&mut self, stage: Stage) {
         self.ended += 1;
-        if self.ended.is_multiple_of(REPORT_EVERY) {
+        let every = if stage == Stage::Prepare { REPORT_PREPARED_EVERY } else { REPORT_EVERY };
+        if self.ended.is_multiple_of(every) {
             let (done, total) = self.how_far(stage);
             (self.progress)(Progress { stage, done, total, requests: self.ended });
         }
