@@ -1,6 +1,7 @@
 //! From logical to physical pages: mapping schemes behind one small trait.
 //!
-//! A scheme is one file, its `mod` here and one line in [`SCHEMES`]. It reports what each lookup and update cost.
+//! A scheme is one file, its `mod` and its place in [`SCHEMES`]. It reports what each lookup and
+//! update cost.
 //! The drive counts all of it, and charges the time of lookups and discards; an update hides behind
 //! the program that it follows.
 
