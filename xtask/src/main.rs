@@ -48,7 +48,7 @@ const CHORES: [Chore; 26] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "truth-times",
-        about: "hold our file systems' times against a real kernel's: cargo xtask truth-times [JOBS] (ten minutes)",
+        about: "hold our file systems' times against a real kernel's: cargo xtask truth-times [JOBS] (three minutes)",
         run: truth_times::truth_times,
     },
     Chore {
