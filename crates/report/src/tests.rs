@@ -1,7 +1,7 @@
 use dovetail_lab::results::{ReplayResult, Results, RunResult, ScatterPoint, TraceResult};
 
 use super::page::{
-    CHARTS_JS, CSS, DARK_CSS, LIBRARY_CSS, LIBRARY_JS, LIBRARY_LICENSE, START_JS, TEMPLATE, fill,
+    CSS, DARK_CSS, LIBRARY_CSS, LIBRARY_JS, LIBRARY_LICENSE, START_JS, TEMPLATE, fill,
 };
 use super::table::{COLOURS, DASHES};
 use super::{html, results as results_page};
@@ -126,15 +126,15 @@ fn the_library_comes_with_its_license() {
 
 #[test]
 fn an_axis_of_latencies_names_its_own_kind() {
-    assert!(CHARTS_JS.contains("{ read: \"Read\", write: \"Write\", flush: \"Sync\" }"));
+    assert!(crate::results::JS.contains("{ read: \"Read\", write: \"Write\", flush: \"Sync\" }"));
     for label in ["`${LATENCY_OF[kind]} latency`", "`${LATENCY_OF[kind]} latency (log scale)`"] {
-        assert_eq!(CHARTS_JS.matches(label).count(), 1, "{label}");
+        assert_eq!(crate::results::JS.matches(label).count(), 1, "{label}");
     }
 }
 
 #[test]
 fn scripts_cannot_end_early() {
-    for part in [CHARTS_JS, results_page::JS, START_JS, LIBRARY_JS, LIBRARY_LICENSE] {
+    for part in [crate::results::JS, results_page::JS, START_JS, LIBRARY_JS, LIBRARY_LICENSE] {
         assert!(!part.contains("</script") && !part.contains("<!--"));
     }
     assert!(!LIBRARY_LICENSE.contains("*/"));

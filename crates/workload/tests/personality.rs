@@ -386,7 +386,7 @@ fn a_parameter_that_is_not_there_or_not_allowed_changes_nothing() {
     assert!(personality.parameters().any(|parameter| parameter == ("nfiles", "1000")));
     let error = Personality::load("mailserver").unwrap_err().to_string();
     assert!(
-        error.contains("give one of fileserver, varmail, webserver, oltp, media, office, code"),
+        error.contains("(there are fileserver, varmail, webserver, oltp, media, office, code)"),
         "{error}"
     );
 }
