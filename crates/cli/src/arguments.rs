@@ -33,7 +33,7 @@ pub(crate) fn parse() -> Cli {
     }
 }
 
-/// What the arguments may mean: the likely reading first, then the others.
+/// Readings of the arguments: the likely one first, then the others.
 fn readings(given: &[OsString]) -> (Vec<OsString>, Vec<Vec<OsString>>) {
     if !given.iter().any(|word| COMMANDS.iter().any(|command| *word == **command)) {
         return (given.to_vec(), Vec::new());
@@ -62,7 +62,7 @@ fn joined(given: &[OsString], is_file: fn(&Path) -> bool) -> Vec<OsString> {
     all
 }
 
-/// What may be the file of a flag: the next word, unless that is a flag itself.
+/// The word that may be the file of a flag: the next one, unless that is a flag itself.
 fn file_of<'a>(word: &OsStr, next: Option<&'a OsString>) -> Option<&'a Path> {
     let next = next.filter(|next| *next == "-" || !next.as_bytes().starts_with(b"-"))?;
     FLAGS.iter().any(|flag| word == *flag).then(|| Path::new(next))

@@ -98,7 +98,7 @@ fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a run does, its share, its rate and the time that is left, so long after its stage began.
+/// Tells a run's stage, its share, its rate and the time that is left, so long after it began.
 fn sentence(progress: Progress, since: Duration) -> String {
     let seconds = since.as_secs_f64().max(1e-3);
     let rate = format_count((progress.requests as f64 / seconds) as u64);

@@ -137,7 +137,7 @@ done
     assert!(times[1] < times[0], "{times:?}");
 }
 
-/// What is under way has some seconds left when the server is asked to end, and is not waited for.
+/// A request that has some seconds left is not waited for when the server is asked to end.
 #[test]
 fn a_slow_disk_ends_when_it_is_asked_to() {
     let out = tempfile::tempdir().unwrap();

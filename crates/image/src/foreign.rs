@@ -1,5 +1,5 @@
-//! What an image holds that no file system of ours is on, by its first bytes: a sentence that says
-//! what to do.
+//! Images without a file system of ours, told by their first bytes: a sentence for each, with the
+//! way on.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 /// Prepares what programs of this machine need, runs the script, says how it ended. The host's
-/// files are the guest's root, for reading only; `$OUT` is a folder of the host. `mark NAME` asks the
-/// drive for its name, which tells it where the work stands. The virtio driver calls every disk rotational and
-/// gives it a scheduler; a flash drive is neither.
+/// files are the guest's root, for reading only; `$OUT` is a folder of the host. `mark NAME` asks
+/// the drive for its name: by that request the drive knows where the work stands. The virtio driver
+/// calls every disk rotational and gives it a scheduler; the script takes back both.
 const INIT: &str = r#"#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/mnt LC_ALL=C PYTHONHASHSEED=0
 mount -t proc proc /proc

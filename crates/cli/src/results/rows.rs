@@ -95,7 +95,7 @@ fn named(runs: &[RunResult], words: &[String]) -> Option<Vec<Column>> {
     Some(columns)
 }
 
-/// What the labels of all runs begin with, and the labels without it.
+/// The common begin of all runs' labels, and the labels without it.
 fn labels(runs: &[RunResult]) -> (String, Vec<String>) {
     let split: Vec<Vec<&str>> = runs.iter().map(|run| run.label.split(", ").collect()).collect();
     let shortest = split.iter().map(Vec::len).min().unwrap_or(0);

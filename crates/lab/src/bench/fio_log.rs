@@ -11,7 +11,7 @@ use super::fio_record::FioRecord;
 /// A log that fio would have written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FioLog {
-    /// What its name begins with: `write_bw_log` as given, or the job's name.
+    /// Begin of its name: `write_bw_log` as given, or the job's name.
     pub prefix: String,
     /// The rest: `_bw.1.log`.
     pub ending: String,

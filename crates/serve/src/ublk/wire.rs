@@ -61,7 +61,7 @@ const MAX_DEPTH: u64 = 4096;
 const PAGE: u64 = 4096;
 /// Bytes of a request's descriptor.
 pub(super) const DESCRIPTOR: usize = 24;
-/// Where the data of requests begin in the device of requests.
+/// Offset of the data of requests in the device of requests.
 const DATA: u64 = 0x8000_0000;
 const TAG_BITS: u32 = 25;
 const QUEUE_BITS: u32 = 41;
@@ -71,12 +71,12 @@ const fn numbered(direction: u32, number: u32, size: usize) -> u32 {
     direction << 30 | (size as u32) << 16 | (b'u' as u32) << 8 | number
 }
 
-/// Where the descriptors of a queue lie in the device of requests.
+/// Offset of a queue's descriptors in the device of requests.
 pub(super) const fn descriptors_of(queue: u16) -> u64 {
     queue as u64 * (MAX_DEPTH * DESCRIPTOR as u64).next_multiple_of(PAGE)
 }
 
-/// Where the data of a request lie in the device of requests.
+/// Offset of a request's data in the device of requests.
 pub(super) const fn data_of(queue: u16, tag: u16) -> u64 {
     DATA + ((queue as u64) << QUEUE_BITS) + ((tag as u64) << TAG_BITS)
 }

@@ -487,7 +487,7 @@ pub static OPTIONS: &[JobOption] = &[
     refused("zoneskip", &["0"]),
 ];
 
-/// What the names of logs begin with; empty for the job's own, if nothing was given.
+/// Begin of the logs' names; empty for the job's own, if nothing was given.
 fn log_name(value: Value<'_>) -> String {
     if value.text == "1" { String::new() } else { value.text.to_owned() }
 }
