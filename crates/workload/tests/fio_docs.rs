@@ -34,9 +34,10 @@ fn refused() -> String {
     let rows = with_effect(Effect::Refused).map(|option| {
         let harmless: Vec<String> =
             option.harmless_values().iter().map(|value| format!("`{value}`")).collect();
-        format!("| {} | {} |\n", names(option), harmless.join(", "))
+        format!("| {} | {} | {} |\n", names(option), harmless.join(", "), option.about)
     });
-    "\n### Refused, since they would change it\n| option | but for |\n|---|---|\n".to_owned()
+    "\n### Refused, since they would change it\n| option | but for | instead |\n|---|---|---|\n"
+        .to_owned()
         + &rows.collect::<String>()
 }
 

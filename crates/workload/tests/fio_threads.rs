@@ -66,6 +66,99 @@ fn a_rate_is_held() {
     }
 }
 
+/// Times between calls of a Poisson process have the mean that the rate gives, and a standard
+/// deviation as large as their mean.
+#[test]
+fn a_poisson_process_has_the_rates_mean() {
+    for rate in ["rate_iops=1000", "rate=4000k"] {
+        let played =
+            run(&format!("rw=randwrite bs=4k size=16m kb_base=1024 {rate} rate_process=poisson"));
+        let begins: Vec<f64> = data(&played).iter().map(|p| p.begin.as_secs_f64()).collect();
+        let waits: Vec<f64> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+        let variance = waits.iter().map(|wait| (wait - mean).powi(2)).sum::<f64>();
+        let deviation = (variance / waits.len() as f64).sqrt();
+        assert!((0.95e-3..1.05e-3).contains(&mean), "{rate}: {mean}");
+        assert!((0.9..1.1).contains(&(deviation / mean)), "{rate}: {deviation} of {mean}");
+    }
+}
+
+/// Times of first and last call of each thread, to the nearest ms.
+fn spans(text: &str) -> Vec<(u64, u64)> {
+    let mut workload = workload(text, 1);
+    let played = play(&mut workload);
+    let of = |thread| played.iter().filter(move |p| p.thread == thread && is_data(&p.call));
+    let ms = |played: &Played| (played.begin.as_ns() + 500_000) / 1_000_000;
+    let span =
+        |thread| (of(thread).map(ms).min().unwrap_or(0), of(thread).map(ms).max().unwrap_or(0));
+    (0..workload.threads()).map(span).collect()
+}
+
+fn is_data(call: &Call) -> bool {
+    Direction::of(call).is_some()
+}
+
+/// As fio 3.33 does: `exitall` in one job holds for all, and the job that ends says which others
+/// do.
+#[test]
+fn exitall_ends_the_others_with_the_first() {
+    const JOBS: &str = "[global]\nsize=1m\nrw=read\ntime_based\n[a]\nruntime=10ms\nWHAT\n[b]\nruntime=40ms\n\
+        exitall\n[c]\nnew_group\nruntime=30ms\n[d]\nstonewall\nruntime=20ms\n";
+    let ends = |what| spans(&JOBS.replace("WHAT", what)).iter().map(|s| s.1).collect::<Vec<_>>();
+    assert_eq!(ends(""), [10, 10, 30, 50], "its group");
+    assert_eq!(ends("exit_what=stonewall"), [10, 10, 10, 30], "those that run");
+    assert_eq!(ends("exit_what=all"), [10, 10, 10, 0], "all");
+}
+
+#[test]
+fn a_job_waits_for_the_one_it_names() {
+    let text = "[global]\nsize=1m\nrw=read\ntime_based\nruntime=10ms\n[a]\nnumjobs=2\n[b]\nruntime=50ms\n[c]\nwait_for=a\n";
+    assert_eq!(spans(text), [(0, 10), (0, 10), (0, 50), (10, 20)]);
+    let refused = |text: &str| {
+        let jobs = JobFile::parse(text, "f", &Variables::new()).unwrap();
+        FioWorkload::new(jobs, 1).unwrap_err().to_string()
+    };
+    let message = refused("[global]\nsize=1m\n[a]\nwait_for=b\n[b]\n");
+    assert!(message.contains("waits for \"b\", but no job above it"), "{message}");
+    let message = refused("[global]\nsize=1m\n[a]\n[a]\n[b]\nwait_for=a\n");
+    assert!(message.contains("several jobs"), "{message}");
+}
+
+#[test]
+fn depth_falls_to_the_low_mark_before_it_rises() {
+    const DEEP: &str = "rw=randread bs=4k size=1m ioengine=libaio direct=1 iodepth=8";
+    for (options, low) in [
+        ("", 7),
+        ("iodepth_low=3", 3),
+        ("iodepth_batch_complete=8", 0),
+        ("iodepth_batch_complete_min=2 iodepth_low=7", 6),
+    ] {
+        let played = run(&format!("{DEEP} {options}"));
+        let depths: Vec<u32> = data(&played).iter().map(|p| p.under_way).collect();
+        let after_full = depths.windows(2).filter(|pair| pair[0] == 8).map(|pair| pair[1] - 1);
+        assert!(after_full.max().is_some_and(|most| most <= low), "{options}: {depths:?}");
+    }
+}
+
+/// Files are read once from start to end, unmeasured, and stay in the page cache.
+#[test]
+fn what_is_pre_read_is_not_measured() {
+    let mut workload =
+        workload("[a]\nrw=randread\nsize=3m\nnrfiles=2\nbs=4k\nnumber_ios=10\npre_read=1\n", 1);
+    let played = play(&mut workload);
+    let lengths: Vec<u64> = (data(&played).iter())
+        .map(|p| match p.call {
+            Call::Read { len, .. } => len,
+            _ => panic!("{:?} is no read", p.call),
+        })
+        .collect();
+    assert_eq!(lengths[..4], [1 << 20, 512 << 10, 1 << 20, 512 << 10]);
+    assert_eq!(lengths[4..], [4096; 10]);
+    let is_measured = |p: &&Played| workload.measured(ThreadId(0), p.begin);
+    assert_eq!(data(&played).into_iter().filter(is_measured).count(), 10);
+    assert!(!played.iter().any(|p| matches!(p.call, Call::DropCache { .. })));
+}
+
 #[test]
 fn thinktime_lies_between_blocks() {
     let played = run("rw=write bs=4k size=32k thinktime=1ms thinktime_blocks=2");

@@ -20,7 +20,7 @@ pub enum FioError {
     },
     /// An option of fio that would change the I/O and is not honoured here.
     #[error(
-        "{file}:{line}: option \"{option}\" would change the I/O and is not supported; remove the line \
+        "{file}:{line}: option \"{option}\" would change the I/O and is not supported; {instead} \
          (`dovetail help fio-jobs` lists what is)"
     )]
     UnsupportedOption {
@@ -30,6 +30,8 @@ pub enum FioError {
         line: u32,
         /// Its name in fio.
         option: &'static str,
+        /// What to do.
+        instead: &'static str,
     },
     /// A value that the option cannot have.
     #[error("{file}:{line}: option \"{option}\" takes {expected}, not \"{value}\"")]

@@ -3,7 +3,7 @@
 use super::check;
 use super::error::FioError;
 use super::ini::{Line, Section, sections};
-use super::options::{self, Rejected};
+use super::options::{self, JobOption, Rejected};
 use super::settings::Settings;
 use super::suggest::nearest;
 use super::text::{JobText, SectionText};
@@ -31,7 +31,7 @@ pub(super) struct Job {
 /// An option of a line, its value expanded.
 struct Given<'a> {
     line: &'a Line<'a>,
-    option: &'static options::JobOption,
+    option: &'static JobOption,
     value: String,
 }
 
@@ -197,7 +197,9 @@ impl Parser<'_> {
         let (file, line) = (|| self.file.to_owned(), given.line.number);
         given.option.apply(settings, value).map_err(|rejected| match rejected {
             Rejected::Unsupported => {
-                FioError::UnsupportedOption { file: file(), line, option: given.option.name }
+                let JobOption { name: option, about, .. } = *given.option;
+                let instead = if about.is_empty() { "remove the line" } else { about };
+                FioError::UnsupportedOption { file: file(), line, option, instead }
             }
             Rejected::Value(expected) => FioError::BadValue {
                 file: file(),
@@ -261,7 +263,8 @@ mod tests {
             ("[a]\nxyzzyx=1", "job.fio:2: option \"xyzzyx\" is none of fio's; remove the line"),
             (
                 "[a]\n\nzonemode=zbd",
-                "job.fio:3: option \"zonemode\" would change the I/O and is not supported; remove the line \
+                "job.fio:3: option \"zonemode\" would change the I/O and is not supported; F2FS writes zones by \
+                 itself; see `dovetail help zoned-drives` \
                  (`dovetail help fio-jobs` lists what is)",
             ),
             (

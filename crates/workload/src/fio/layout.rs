@@ -5,7 +5,7 @@ use super::settings::{Fallocate, Settings};
 use crate::call::{Call, FileId};
 
 /// Bytes of a write. fio takes the job's block size; the page cache makes the same of both.
-const WRITE_BYTES: u64 = 1 << 20;
+pub(super) const WRITE_BYTES: u64 = 1 << 20;
 
 /// A call, or writes from the start of a file to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,16 @@
 //! The table of fio's options: which are honoured, which cannot change the I/O, which are refused.
 //!
-//! It holds every option of fio 3.33 and its shared engines. `docs/fio-jobs.md` shows it.
+//! It holds every option of fio 3.33 and its shared engines, and those of later versions for data
+//! placement. `docs/fio-jobs.md` shows it.
 
 use dovetail_block::Lifetime;
 
 use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::Pattern;
-use super::settings::{BLOCK_BYTES_MAX, Engine, Fallocate, Service, Settings, SyncWrites, verify};
+use super::settings::{
+    BLOCK_BYTES_MAX, Engine, ExitWhat, Fallocate, Service, Settings, SyncWrites, verify,
+};
 use super::value::{Counts, Expected, NS_PER_S, NS_PER_US, Value};
 
 /// An option of fio.
@@ -17,7 +20,8 @@ pub struct JobOption {
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
-    /// Effect here, in a few words; empty if it has none.
+    /// Effect here, in a few words; of a refused option, what to do instead. Empty if there is
+    /// nothing to say.
     pub about: &'static str,
     /// It may stand without a value, and is 1 then.
     pub bare: bool,
@@ -84,6 +88,11 @@ impl JobOption {
         }
     }
 
+    /// Advice for those who give a refused option.
+    const fn instead(self, about: &'static str) -> Self {
+        Self { about, ..self }
+    }
+
     const fn aka(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
@@ -127,6 +136,7 @@ const ONE_OR_MORE: Counts =
     Counts { range: 1..=COUNT_MAX, expected: "a number from 1 to 1099511627776" };
 const FILES: Counts = Counts { range: 1..=FILES_MAX, expected: "a number from 1 to 1048576" };
 const DEPTHS: Counts = Counts { range: 1..=65536, expected: "a number from 1 to 65536" };
+const DEPTHS_OR_NONE: Counts = Counts { range: 0..=65536, expected: "a number from 0 to 65536" };
 const THREADS: Counts = Counts { range: 1..=THREADS_MAX, expected: "a number from 1 to 4096" };
 
 /// Every option, in the order of fio's manual.
@@ -234,6 +244,7 @@ pub static OPTIONS: &[JobOption] = &[
     set("create_fsync", "", |s, v| v.flag().map(|f| s.create_fsync = f)),
     set("create_on_open", "", |s, v| v.flag().map(|f| s.create_on_open = f)),
     set("invalidate", "", |s, v| v.flag().map(|f| s.invalidate = f)),
+    set("pre_read", "calls in it are not measured", |s, v| v.flag().map(|f| s.pre_read = f)),
     set("unlink", "the last job that uses a file takes it away", |s, v| {
         v.flag().map(|f| s.unlink = f)
     }),
@@ -244,6 +255,13 @@ pub static OPTIONS: &[JobOption] = &[
     set("iodepth", "above 1 with libaio, io_uring or posixaio and `direct=1` only", |s, v| {
         v.count(DEPTHS).map(|n| s.iodepth = n)
     }),
+    set("iodepth_low", "with `iodepth` above 1", |s, v| {
+        v.count(DEPTHS_OR_NONE).map(|n| s.iodepth_low = n)
+    }),
+    set("iodepth_batch_complete_min", "with `iodepth` above 1; 0 is 1", |s, v| {
+        v.count(DEPTHS_OR_NONE).map(|n| s.batch_complete_min = n.max(1))
+    })
+    .aka(&["iodepth_batch_complete"]),
     set("direct", "block sizes and offsets must be whole blocks of 4 KiB", |s, v| {
         v.flag().map(|f| s.direct = f)
     }),
@@ -294,6 +312,18 @@ pub static OPTIONS: &[JobOption] = &[
     set("thinktime_blocks", "", |s, v| v.count(ONE_OR_MORE).map(|n| s.thinktime_blocks = n)),
     set("rate", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate = r)),
     set("rate_iops", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate_iops = r)),
+    set("rate_process", "`linear` or `poisson`", |s, v| {
+        s.poisson = one_of(v, "linear", "poisson", "linear or poisson")?;
+        Ok(())
+    }),
+    set("wait_for", "", |s, v| {
+        s.wait_for = Some(v.text.to_owned());
+        Ok(())
+    }),
+    flag("exitall", "in one job, it holds for all, as in fio", |s, v| {
+        v.flag().map(|f| s.exitall = f)
+    }),
+    set("exit_what", "", |s, v| ExitWhat::parse(v).map(|what| s.exit_what = what)),
     flag("stonewall", "", |s, v| v.flag().map(|f| s.stonewall = f)).aka(&["wait_for_previous"]),
     flag("new_group", "", |s, v| v.flag().map(|f| s.new_group = f)),
     flag("group_reporting", "", |s, v| v.flag().map(|f| s.group_reporting = f)),
@@ -345,6 +375,7 @@ pub static OPTIONS: &[JobOption] = &[
     inert("disable_slat"),
     inert("disk_util"),
     inert("error_dump"),
+    inert_flag("exitall_on_error"),
     inert("experimental_verify"),
     inert("fadvise_hint"),
     inert_flag("fixedbufs"),
@@ -355,6 +386,8 @@ pub static OPTIONS: &[JobOption] = &[
     inert_flag("hipri"),
     inert("hipri_percentage"),
     inert("hugepage-size"),
+    inert("iodepth_batch").aka(&["iodepth_batch_submit"]),
+    inert("iodepth_batch_complete_max"),
     inert("ioscheduler"),
     inert("iopsavgtime"),
     inert("lat_percentiles"),
@@ -416,75 +449,91 @@ pub static OPTIONS: &[JobOption] = &[
     refused("create_only", &["0"]),
     refused("exec_postrun", &[]),
     refused("exec_prerun", &[]),
-    refused("exit_what", &[]),
-    refused_flag("exitall", &["0"]),
-    refused_flag("exitall_on_error", &["0"]),
-    refused("fill_device", &["0"]).aka(&["fill_fs"]),
+    refused("fill_device", &["0"])
+        .aka(&["fill_fs"])
+        .instead("give --fill to fill the volume first"),
     refused("flow", &["0"]),
     refused("flow_id", &["0"]),
     refused("flow_sleep", &["0"]),
     refused("ignore_error", &[]),
-    refused("ignore_zone_limits", &["0"]),
+    refused("ignore_zone_limits", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
     refused("io_submit_mode", &["inline"]),
-    refused("iodepth_batch", &["1"]).aka(&["iodepth_batch_submit"]),
-    refused("iodepth_batch_complete_max", &["1"]),
-    refused("iodepth_batch_complete_min", &["1"]).aka(&["iodepth_batch_complete"]),
-    refused("iodepth_low", &["0"]),
-    refused("job_max_open_zones", &["0"]),
-    refused("latency_percentile", &[]),
-    refused("latency_run", &["0"]),
-    refused("latency_target", &["0"]),
-    refused("latency_window", &["0"]),
+    refused("job_max_open_zones", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("latency_percentile", &[]).instead("run several depths, with -D and iodepth=${DEPTH}"),
+    refused("latency_run", &["0"]).instead("run several depths, with -D and iodepth=${DEPTH}"),
+    refused("latency_target", &["0"]).instead("run several depths, with -D and iodepth=${DEPTH}"),
+    refused("latency_window", &["0"]).instead("run several depths, with -D and iodepth=${DEPTH}"),
     refused("lockfile", &["none"]),
     refused("max_latency", &["0"]),
-    refused("max_open_zones", &["0"]),
-    refused("merge_blktrace_file", &[]),
-    refused("merge_blktrace_iters", &[]),
-    refused("merge_blktrace_scalars", &[]),
+    refused("max_open_zones", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("merge_blktrace_file", &[]).instead("play the trace with `dovetail replay`"),
+    refused("merge_blktrace_iters", &[]).instead("play the trace with `dovetail replay`"),
+    refused("merge_blktrace_scalars", &[]).instead("play the trace with `dovetail replay`"),
     refused("nowait", &["0"]),
     refused("offset_align", &["0"]),
     refused("opendir", &[]),
-    refused("pre_read", &["0"]),
     refused("profile", &[]),
     refused("rate_ignore_thinktime", &["0"]),
     refused("rate_iops_min", &["0"]),
     refused("rate_min", &["0"]).aka(&["ratemin"]),
-    refused("rate_process", &["linear"]),
-    refused("read_beyond_wp", &["0"]),
-    refused("read_iolog", &[]),
-    refused("read_iolog_chunked", &["0"]),
-    refused("replay_align", &["0"]),
-    refused("replay_no_stall", &["0"]),
-    refused("replay_redirect", &[]),
-    refused("replay_scale", &["0", "1"]),
-    refused("replay_skip", &[]),
-    refused("replay_time_scale", &["100"]),
+    refused("read_beyond_wp", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("read_iolog", &[]).instead("play the trace with `dovetail replay`"),
+    refused("read_iolog_chunked", &["0"]).instead("play the trace with `dovetail replay`"),
+    refused("replay_align", &["0"]).instead("play the trace with `dovetail replay`"),
+    refused("replay_no_stall", &["0"]).instead("play the trace with `dovetail replay`"),
+    refused("replay_redirect", &[]).instead("play the trace with `dovetail replay`"),
+    refused("replay_scale", &["0", "1"]).instead("play the trace with `dovetail replay`"),
+    refused("replay_skip", &[]).instead("play the trace with `dovetail replay`"),
+    refused("replay_time_scale", &["100"]).instead("play the trace with `dovetail replay`"),
     refused("serialize_overlap", &["0"]),
-    refused("steadystate", &[]).aka(&["ss"]),
-    refused("steadystate_duration", &["0"]).aka(&["ss_dur"]),
-    refused("steadystate_ramp_time", &["0"]).aka(&["ss_ramp"]),
+    refused("steadystate", &[])
+        .aka(&["ss"])
+        .instead("give --precondition, or ramp_time to leave the start out"),
+    refused("steadystate_duration", &["0"])
+        .aka(&["ss_dur"])
+        .instead("give --precondition, or ramp_time to leave the start out"),
+    refused("steadystate_ramp_time", &["0"])
+        .aka(&["ss_ramp"])
+        .instead("give --precondition, or ramp_time to leave the start out"),
     refused("sync_file_range", &[]),
     refused("thinktime_blocks_type", &["complete"]),
     refused("thinktime_iotime", &["0"]),
-    refused("thinktime_spin", &["0"]),
-    refused("trim_backlog", &["0"]),
-    refused("trim_backlog_batch", &["0"]),
-    refused("trim_percentage", &["0"]),
-    refused("trim_verify_zero", &["0"]),
-    refused("uncached", &["0"]),
+    refused("thinktime_spin", &["0"]).instead("give thinktime, which waits without a CPU"),
+    refused("trim_backlog", &["0"]).instead("write rw=randtrim or rw=trimwrite"),
+    refused("trim_backlog_batch", &["0"]).instead("write rw=randtrim or rw=trimwrite"),
+    refused("trim_percentage", &["0"]).instead("write rw=randtrim or rw=trimwrite"),
+    refused("trim_verify_zero", &["0"]).instead("write rw=randtrim or rw=trimwrite"),
+    refused("uncached", &["0"]).instead("give direct=1"),
     refused("unlink_each_loop", &["0"]),
     refused("verify_backlog", &["0"]),
     refused("verify_backlog_batch", &["0"]),
     refused("verify_only", &["0"]),
-    refused("wait_for", &[]),
     refused("write_barrier", &["0"]),
-    refused("zone_reset_frequency", &["0"]),
-    refused("zone_reset_threshold", &["0"]),
-    refused("zonecapacity", &["0"]),
-    refused("zonemode", &["none"]),
-    refused("zonerange", &["0"]),
-    refused("zonesize", &["0"]),
-    refused("zoneskip", &["0"]),
+    refused("zone_reset_frequency", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("zone_reset_threshold", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("zonecapacity", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("zonemode", &["none"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused_flag("fdp", &["0"]).instead("give write_hint; see `dovetail help placement`"),
+    refused("dataplacement", &["0"]).instead("give write_hint; see `dovetail help placement`"),
+    refused("fdp_pli", &["0"]).instead("give write_hint; see `dovetail help placement`"),
+    refused("plids", &["0"]).instead("give write_hint; see `dovetail help placement`"),
+    refused("fdp_pli_select", &["0"]).instead("give write_hint; see `dovetail help placement`"),
+    refused("plid_select", &["0"]).instead("give write_hint; see `dovetail help placement`"),
+    refused("dp_scheme", &["0"]).instead("give write_hint; see `dovetail help placement`"),
+    refused("zonerange", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("zonesize", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
+    refused("zoneskip", &["0"])
+        .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
 ];
 
 /// Begin of the logs' names; empty for the job's own, if nothing was given.
@@ -542,7 +591,7 @@ mod tests {
 
     #[test]
     fn counts_are_told_as_they_are_bounded() {
-        for counts in [NONE_OR_MORE, ONE_OR_MORE, FILES, DEPTHS, THREADS] {
+        for counts in [NONE_OR_MORE, ONE_OR_MORE, FILES, DEPTHS, DEPTHS_OR_NONE, THREADS] {
             let (from, to) = (counts.range.start(), counts.range.end());
             assert_eq!(counts.expected, format!("a number from {from} to {to}"));
         }

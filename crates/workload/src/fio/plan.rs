@@ -43,6 +43,8 @@ pub(super) struct ThreadPlan {
     pub group: u32,
     /// It starts when all threads of earlier phases are done.
     pub phase: u32,
+    /// The job that must be done before, by its place in the job file (`wait_for`).
+    pub waits_for: Option<usize>,
     pub files: Vec<Region>,
     /// `size`: bytes of one pass.
     pub size: u64,
@@ -93,12 +95,13 @@ impl Plan {
         let (mut group, mut phase) = (0, 0);
         for (index, job) in jobs.jobs.iter().enumerate() {
             let settings = &job.settings;
+            let waits_for = awaited(jobs, index)?;
             group += u32::from(index > 0 && (settings.stonewall || settings.new_group));
             phase += u32::from(index > 0 && settings.stonewall);
             for clone in 0..settings.numjobs {
                 let thread = plan.thread(job, clone, &mut sizes);
                 let thread = thread.map_err(|problem| jobs.job_error(job, problem))?;
-                plan.threads.push(ThreadPlan { job: index, group, phase, ..thread });
+                plan.threads.push(ThreadPlan { job: index, group, phase, waits_for, ..thread });
             }
         }
         Ok(plan)
@@ -120,7 +123,15 @@ impl Plan {
             Some(Extent::Percent(_)) | None => whole,
         };
         let io_size = settings.io_size.map(|extent| extent.of(size));
-        Ok(ThreadPlan { job: 0, group: 0, phase: 0, files: regions, size, io_size })
+        Ok(ThreadPlan {
+            job: 0,
+            group: 0,
+            phase: 0,
+            waits_for: None,
+            files: regions,
+            size,
+            io_size,
+        })
     }
 
     fn files_of(&mut self, job: &Job, clone: u64) -> Result<Vec<FileId>, String> {
@@ -189,6 +200,24 @@ impl Plan {
         }
         check_region(settings, start, len)?;
         Ok(Region { file, start, len })
+    }
+}
+
+/// The job that one waits for: fio takes a name that stands once, and above.
+fn awaited(jobs: &JobFile, index: usize) -> Result<Option<usize>, FioError> {
+    let job = &jobs.jobs[index];
+    let Some(name) = &job.settings.wait_for else { return Ok(None) };
+    let mut named = (0..).zip(&jobs.jobs[..index]).filter(|(_, job)| job.name == *name);
+    match (named.next(), named.next()) {
+        (Some((at, _)), None) => Ok(Some(at)),
+        (Some(_), Some(_)) => Err(jobs.job_error(
+            job,
+            format!("waits for \"{name}\", and several jobs are named so; rename one"),
+        )),
+        (None, _) => Err(jobs.job_error(
+            job,
+            format!("waits for \"{name}\", but no job above it has that name; correct the name"),
+        )),
     }
 }
 

@@ -77,7 +77,7 @@ impl Sampler {
 }
 
 /// Uniform in (0, 1).
-fn unit(rng: &mut Rng) -> f64 {
+pub(super) fn unit(rng: &mut Rng) -> f64 {
     ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 

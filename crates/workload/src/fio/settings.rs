@@ -48,10 +48,13 @@ pub(super) struct Settings {
     pub create_fsync: bool,
     pub create_on_open: bool,
     pub invalidate: bool,
+    pub pre_read: bool,
     pub unlink: bool,
 
     pub engine: Engine,
     pub iodepth: u64,
+    pub iodepth_low: u64,
+    pub batch_complete_min: u64,
     pub direct: bool,
     pub fsync: u64,
     pub fdatasync: u64,
@@ -79,8 +82,12 @@ pub(super) struct Settings {
     pub thinktime_blocks: u64,
     pub rate: [u64; 3],
     pub rate_iops: [u64; 3],
+    pub poisson: bool,
 
     pub stonewall: bool,
+    pub wait_for: Option<String>,
+    pub exitall: bool,
+    pub exit_what: ExitWhat,
     pub new_group: bool,
     pub group_reporting: bool,
     pub logs: LogSettings,
@@ -163,6 +170,16 @@ pub(super) enum Fallocate {
     Truncate,
 }
 
+/// `exit_what`: the jobs that end with the first one, under `exitall`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExitWhat {
+    /// Those of its group.
+    Group,
+    /// Those that run; the ones behind a `stonewall` go on.
+    Stonewall,
+    All,
+}
+
 /// `sync`: whether every write is synchronous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SyncWrites {
@@ -205,9 +222,12 @@ impl Default for Settings {
             create_fsync: true,
             create_on_open: false,
             invalidate: true,
+            pre_read: false,
             unlink: false,
             engine: Engine::Sync,
             iodepth: 1,
+            iodepth_low: 0,
+            batch_complete_min: 1,
             direct: false,
             fsync: 0,
             fdatasync: 0,
@@ -233,7 +253,11 @@ impl Default for Settings {
             thinktime_blocks: 1,
             rate: [0; 3],
             rate_iops: [0; 3],
+            poisson: false,
             stonewall: false,
+            wait_for: None,
+            exitall: false,
+            exit_what: ExitWhat::Group,
             new_group: false,
             group_reporting: false,
         }
@@ -272,6 +296,24 @@ impl Settings {
     /// more than one.
     pub(super) const fn depth(&self) -> u64 {
         if self.engine.is_async() && self.direct { self.iodepth } else { 1 }
+    }
+
+    /// The page cache of a file is dropped when it is opened. What was read on purpose stays.
+    pub(super) const fn invalidates(&self) -> bool {
+        self.invalidate && !self.pre_read
+    }
+
+    /// Number of calls under way at which a job that had reached its depth makes further ones.
+    ///
+    /// fio collects at least `iodepth_batch_complete_min` of them, until no more than
+    /// `iodepth_low` are left; without either, one that ends makes room for the next.
+    pub(super) const fn depth_low(&self) -> u64 {
+        let low = self.depth().saturating_sub(self.batch_complete_min);
+        match self.iodepth_low {
+            0 => low,
+            given if given < low => given,
+            _ => low,
+        }
     }
 
     /// Number of random calls from one random offset to the next; 1 is every one.
@@ -317,6 +359,17 @@ impl Fallocate {
             "keep" => Ok(Self::KeepSize),
             "truncate" => Ok(Self::Truncate),
             _ => Err("none, native, posix, keep or truncate"),
+        }
+    }
+}
+
+impl ExitWhat {
+    pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
+        match value.text {
+            "group" => Ok(Self::Group),
+            "stonewall" => Ok(Self::Stonewall),
+            "all" => Ok(Self::All),
+            _ => Err("group, stonewall or all"),
         }
     }
 }

@@ -14,6 +14,7 @@ pub(super) struct Streams {
     pub file: Rng,
     pub placement: Rng,
     pub start: Rng,
+    pub rate: Rng,
 }
 
 impl Streams {
@@ -34,6 +35,7 @@ impl Streams {
             // Hot blocks stay where they are from pass to pass.
             placement: root.fork(u64::from(thread)).fork(7),
             start: stream(8),
+            rate: stream(9),
         }
     }
 }

@@ -9,8 +9,9 @@ use std::collections::VecDeque;
 use dovetail_time::{Rng, SimTime};
 
 use super::cursor::{Context, Cursor, Target};
+use super::layout::WRITE_BYTES;
 use super::pattern::Direction;
-use super::plan::ThreadPlan;
+use super::plan::{Region, ThreadPlan};
 use super::rate::Rate;
 use super::service::FileService;
 use super::settings::{Settings, SyncWrites};
@@ -37,6 +38,8 @@ pub(super) struct Thread {
     pending: VecDeque<Call>,
     /// Reads, writes and trims under way.
     in_flight: u64,
+    /// It had as many under way as it may, and waits until few enough are left.
+    draining: bool,
     /// Another call is under way, and nothing goes beside it.
     blocked: bool,
     wake: Option<SimTime>,
@@ -63,6 +66,8 @@ pub(super) struct Thread {
 enum Stage {
     /// Not asked yet since it may start.
     New,
+    /// Its files are read into the page cache, which is not measured.
+    PreReading,
     Running,
     /// The calls of the pass are issued; its files are closed next.
     Closing,
@@ -87,6 +92,7 @@ impl Thread {
             stage: Stage::New,
             pending: VecDeque::new(),
             in_flight: 0,
+            draining: false,
             blocked: false,
             wake: None,
             begin: SimTime::ZERO,
@@ -120,13 +126,14 @@ impl Thread {
 
     /// Returns whether calls that begin at `now` count in the results: after `ramp_time`.
     pub(super) fn is_measured(&self, now: SimTime) -> bool {
-        self.stage != Stage::New && now >= later(self.begin, self.settings.ramp_ns)
+        !matches!(self.stage, Stage::New | Stage::PreReading)
+            && now >= later(self.begin, self.settings.ramp_ns)
     }
 
     /// The first question after the thread may start; `genesis` is when the first thread of all
     /// did.
     pub(super) fn start(&mut self, now: SimTime, genesis: SimTime) {
-        if self.stage == Stage::New && self.wake.is_none() {
+        if self.stage == Stage::New && self.wake.is_none() && !self.terminated {
             let (low, high) = self.settings.startdelay_ns;
             let delay = low + self.streams.start.below(high - low + 1);
             self.wake = Some(later(genesis, delay).max(now));
@@ -193,9 +200,17 @@ impl Thread {
     fn advance(&mut self, now: SimTime, users: &mut Users) -> Option<Step> {
         match self.stage {
             Stage::New => {
-                self.begin = now;
-                self.rate = Some(Rate::new(&self.settings, now));
-                self.stage = Stage::Running;
+                if self.settings.pre_read {
+                    self.pre_read();
+                    self.stage = Stage::PreReading;
+                } else {
+                    self.begin(now);
+                }
+                None
+            }
+            Stage::PreReading if self.in_flight > 0 => Some(Step::Wait),
+            Stage::PreReading => {
+                self.begin(now);
                 None
             }
             Stage::Running => self.run(now),
@@ -213,8 +228,49 @@ impl Thread {
         }
     }
 
-    fn run(&mut self, now: SimTime) -> Option<Step> {
+    fn begin(&mut self, now: SimTime) {
+        self.begin = now;
+        self.rate = Some(Rate::new(&self.settings, now, &self.streams.rate));
+        self.stage = Stage::Running;
+    }
+
+    /// Reads all files from their start to their end, past no cache, in calls as large as those
+    /// that lay files out.
+    fn pre_read(&mut self) {
+        for at in 0..self.plan.files.len() {
+            let Region { file, start, len } = self.plan.files[at];
+            self.is_open[at] = true;
+            self.pending.push_back(Call::Open { file });
+            self.pending.extend((0..len).step_by(WRITE_BYTES as usize).map(|done| {
+                let len = WRITE_BYTES.min(len - done);
+                Call::Read { file, offset: start + done, len, direct: false }
+            }));
+        }
+    }
+
+    /// Makes no further call: another job ended, and `exitall` is on.
+    pub(super) fn terminate(&mut self) {
+        self.terminated = true;
+        self.wake = None;
+    }
+
+    /// It has begun: its first call is made, or on its way.
+    pub(super) fn is_running(&self) -> bool {
+        !matches!(self.stage, Stage::New | Stage::Done)
+    }
+
+    /// Returns whether calls that are under way have to end before the next one.
+    fn is_full(&mut self) -> bool {
         if self.in_flight >= self.settings.depth() {
+            self.draining = true;
+        } else if self.in_flight <= self.settings.depth_low() {
+            self.draining = false;
+        }
+        self.draining
+    }
+
+    fn run(&mut self, now: SimTime) -> Option<Step> {
+        if self.is_full() {
             return Some(Step::Wait);
         }
         if self.is_time_up(now) {
@@ -256,7 +312,7 @@ impl Thread {
     /// Part of its work that is done at `now`, from 0 to 1: of what ends it first, time or bytes.
     pub(super) fn share_done(&self, now: SimTime) -> f64 {
         match self.stage {
-            Stage::New => return 0.0,
+            Stage::New | Stage::PreReading => return 0.0,
             Stage::Done => return 1.0,
             _ => {}
         }
@@ -417,7 +473,7 @@ impl Thread {
         let file = self.file(at);
         let Target { offset, len, wrapped } = target;
         let direct = self.settings.direct;
-        if wrapped && self.settings.invalidate && !direct {
+        if wrapped && self.settings.invalidates() && !direct {
             self.pending.push_back(Call::DropCache { file });
         }
         self.pending.push_back(match direction {
@@ -467,7 +523,7 @@ impl Thread {
         }
         let file = self.file(at);
         self.pending.push_back(Call::Open { file });
-        if self.settings.invalidate {
+        if self.settings.invalidates() {
             self.pending.push_back(Call::DropCache { file });
         }
     }

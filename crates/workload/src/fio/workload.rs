@@ -9,8 +9,8 @@ use super::drive::on_drive;
 use super::error::FioError;
 use super::job_file::{Job, JobFile};
 use super::layout::Task;
-use super::plan::{Files, Plan};
-use super::settings::LogSettings;
+use super::plan::{Files, Plan, ThreadPlan};
+use super::settings::{ExitWhat, LogSettings};
 use super::thread::{Thread, Users};
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 
@@ -27,6 +27,10 @@ pub struct FioWorkload {
     users: Users,
     /// Number of threads in each phase that are not done.
     running: Vec<u32>,
+    /// The same of each job.
+    running_of_job: Vec<u32>,
+    /// A job that ends takes others with it: fio has one switch for all.
+    exits: bool,
     genesis: Option<SimTime>,
 }
 
@@ -106,8 +110,10 @@ impl FioWorkload {
         let users = Users::new(plan.files.sizes.len(), plan.threads.iter());
         let mut running =
             vec![0; plan.threads.last().map_or(0, |thread| thread.phase as usize) + 1];
+        let mut running_of_job = vec![0; jobs.jobs.len()];
         for thread in &plan.threads {
             running[thread.phase as usize] += 1;
+            running_of_job[thread.job] += 1;
         }
         let threads = (0..).zip(plan.threads).map(|(number, thread)| {
             let settings = jobs.jobs[thread.job].settings.clone();
@@ -120,6 +126,8 @@ impl FioWorkload {
             threads,
             users,
             running,
+            running_of_job,
+            exits: jobs.jobs.iter().any(|job| job.settings.exitall),
             genesis: None,
             jobs,
         })
@@ -136,15 +144,29 @@ impl FioWorkload {
         ThreadInfo { job: &self.jobs.jobs[plan.job], group: plan.group }
     }
 
-    /// Returns whether a thread of an earlier phase is not done.
+    /// Returns whether a thread of an earlier phase, or of the job that it waits for, is not done.
     fn is_held(&self, thread: &Thread) -> bool {
-        self.running[..thread.plan().phase as usize].iter().any(|running| *running > 0)
+        let ThreadPlan { phase, waits_for, .. } = thread.plan();
+        self.running[..*phase as usize].iter().any(|running| *running > 0)
+            || waits_for.is_some_and(|job| self.running_of_job[job] > 0)
     }
 
     fn update(&mut self, thread: usize, was_done: bool) {
-        let thread = &self.threads[thread];
-        if thread.is_done() && !was_done {
-            self.running[thread.plan().phase as usize] -= 1;
+        let ended = &self.threads[thread];
+        if !ended.is_done() || was_done {
+            return;
+        }
+        let ThreadPlan { phase, job, group, .. } = *ended.plan();
+        self.running[phase as usize] -= 1;
+        self.running_of_job[job] -= 1;
+        if self.exits {
+            let what = self.jobs.jobs[job].settings.exit_what;
+            let others = self.threads.iter_mut().filter(|other| match what {
+                ExitWhat::Group => other.plan().group == group,
+                ExitWhat::Stonewall => other.is_running(),
+                ExitWhat::All => true,
+            });
+            others.for_each(Thread::terminate);
         }
     }
 }
