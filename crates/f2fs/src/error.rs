@@ -125,6 +125,9 @@ pub enum Incompatible {
         /// Reason for the refusal.
         reason: &'static str,
     },
+    /// `inline_xattr_size` where it cannot be.
+    #[error("the mount option inline_xattr_size cannot be used: {0}")]
+    InlineXattrSize(&'static str),
     /// Features that can be read, but whose structures are not kept right by changes.
     #[error("the volume uses {0}, which is read but not written: mount it with the option ro")]
     Unmaintained(crate::format::Features),

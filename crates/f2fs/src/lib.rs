@@ -26,7 +26,7 @@ mod volume;
 
 pub use error::{ClusterFault, Corrupt, Damage, Error, Incompatible, Place};
 pub use mount::{
-    AllocMode, AtomicWrite, BackgroundGc, Events, F2fs, FIGURES, FsyncMode, IpuPolicy, Logs, Mode,
-    Options, RemapOrder, Written,
+    AllocMode, AtomicWrite, BackgroundGc, DiscardUnit, Events, F2fs, FIGURES, FsyncMode, GcSleep,
+    IpuPolicy, Logs, Mode, Options, RemapOrder, Written,
 };
 pub use volume::{Owner, Visit, Volume, WalkEntry};

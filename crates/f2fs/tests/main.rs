@@ -26,6 +26,7 @@ mod iplfs_headroom;
 mod kernel_images;
 mod mkfs;
 mod model;
+mod mount_options;
 mod mounted;
 mod remap;
 mod tools;

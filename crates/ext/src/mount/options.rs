@@ -69,6 +69,7 @@ const TABLE: OptionTable<Options> = OptionTable {
     flags: &FLAGS,
     valued: &VALUED,
     without_effect: &WITHOUT_EFFECT,
+    refused: &REFUSED,
 };
 
 const FLAGS: [Flag<Options>; 10] = [
@@ -123,7 +124,7 @@ fn set_commit(options: &mut Options, value: &str) -> bool {
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does
 /// not have.
-const WITHOUT_EFFECT: [&str; 14] = [
+const WITHOUT_EFFECT: [&str; 20] = [
     "lazytime",
     "nolazytime",
     "relatime",
@@ -138,6 +139,32 @@ const WITHOUT_EFFECT: [&str; 14] = [
     "noauto_da_alloc",
     "block_validity",
     "noblock_validity",
+    "journal_checksum",
+    "nojournal_checksum",
+    "init_itable=",
+    "noinit_itable",
+    "noquota",
+    "journal_ioprio=",
+];
+
+const NO_QUOTA: &str = "quotas are not counted";
+const TIMES: &str = "the order of commits and their blocks is fixed";
+
+/// Options of the kernel that would change what is written, and the reason why they are not taken.
+const REFUSED: [(&str, &str); 13] = [
+    ("stripe", "blocks are placed without regard to stripes"),
+    ("journal_async_commit", TIMES),
+    ("min_batch_time", TIMES),
+    ("max_batch_time", TIMES),
+    ("usrquota", NO_QUOTA),
+    ("grpquota", NO_QUOTA),
+    ("prjquota", NO_QUOTA),
+    ("quota", NO_QUOTA),
+    ("usrjquota", NO_QUOTA),
+    ("grpjquota", NO_QUOTA),
+    ("jqfmt", NO_QUOTA),
+    ("dax", "the page cache is always used"),
+    ("data_err", "a failed write ends the mount's writing"),
 ];
 
 impl Options {
@@ -180,7 +207,9 @@ mod tests {
         let error = Options::parse("data=none").unwrap_err().to_string();
         assert!(error.contains("ordered, writeback or journal"), "{error}");
         let error = Options::parse("usrquota").unwrap_err().to_string();
-        assert!(error.contains("\"usrquota\""), "{error}");
+        assert!(error.contains("\"usrquota\" is not supported: quotas"), "{error}");
+        let error = Options::parse("strip=4").unwrap_err().to_string();
+        assert!(error.contains("there is no mount option \"strip=4\""), "{error}");
     }
 
     /// Options in backquotes in the first column of the page's table, and in its list of those
@@ -190,6 +219,7 @@ mod tests {
         let (_, options) = page.split_once("## Mount options").unwrap();
         let (options, _) = options.split_once("\n## ").unwrap();
         let (table, rest) = options.split_once("Accepted, and without effect:").unwrap();
+        let (rest, _) = rest.split_once("\nRefused, with the reason:").unwrap();
         let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
         let names = cells.flat_map(|cell| cell.split(", ").map(|name| name.trim_matches('`')));
         let others = rest.split('`').skip(1).step_by(2);
@@ -200,7 +230,8 @@ mod tests {
     fn the_page_names_what_is_accepted() {
         let documented = documented();
         for option in &documented {
-            assert_eq!(Options::default().set(option), Ok(()), "{option}");
+            let value = if option.ends_with('=') { "1" } else { "" };
+            assert_eq!(Options::default().set(&format!("{option}{value}")), Ok(()), "{option}");
         }
         let flags = FLAGS.iter().map(|flag| flag.0).chain(WITHOUT_EFFECT);
         let missing: Vec<_> =

@@ -8,7 +8,7 @@ use dovetail_vfs::BackgroundThread;
 use super::F2fs;
 use super::checkpoint::CheckpointReason;
 use super::data::WritebackReason;
-use super::options::BackgroundGc;
+use super::options::{BackgroundGc, GcSleep, Options};
 use super::policy::{
     DISCARD_BUSY_MS, DISCARD_IDLE_MS, DiscardFacts, DiscardStep, Pace, ZONED_NOTHING_MS,
     ZONED_SLEEP_MS, discard_step,
@@ -18,14 +18,6 @@ use crate::error::Error;
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
 const IDLE_MS: u64 = 5_000;
 const IDLE: SimSpan = SimSpan::from_ms(IDLE_MS);
-/// Shortest sleep of cleaning, and the step by which it grows (Linux 6.1: `gc_min_sleep_time`).
-const GC_SLEEP_MS: u64 = 30_000;
-/// Longest sleep while there are victims (`gc_max_sleep_time`).
-const GC_SLEEP_MAX_MS: u64 = 60_000;
-/// Sleep after it found no victims (`gc_no_gc_sleep_time`).
-const GC_NOTHING_MS: u64 = 300_000;
-/// Sleep when cleaning is urgent (`gc_urgent_sleep_time`).
-const GC_URGENT_MS: u64 = 500;
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
 
@@ -48,13 +40,14 @@ fn after(time: SimTime, ms: u64) -> SimTime {
 }
 
 impl Background {
-    pub(super) fn new(now: SimTime, elapsed_at_mount_s: u64, urgent: bool) -> Self {
+    pub(super) fn new(now: SimTime, elapsed_at_mount_s: u64, options: &Options) -> Self {
+        let sleep = options.gc_sleep;
         Self {
             elapsed_at_mount_s,
             last_checkpoint: now,
             last_request: now,
-            gc_sleep_ms: GC_SLEEP_MS,
-            next_gc: after(now, if urgent { GC_URGENT_MS } else { GC_SLEEP_MS }),
+            gc_sleep_ms: sleep.min_ms,
+            next_gc: after(now, if options.gc_urgent { sleep.urgent_ms } else { sleep.min_ms }),
             window: None,
             next_discard: after(now, DISCARD_BUSY_MS),
             next_write_back: after(now, WRITE_BACK_MS),
@@ -225,15 +218,15 @@ impl<D: Scheduler> F2fs<D> {
         }
         let may = self.is_idle() || self.options.gc_urgent;
         let found = may && self.clean_in_background()?;
+        let GcSleep { min_ms, max_ms, nothing_ms, urgent_ms } = self.options.gc_sleep;
         let sleep = if self.options.gc_urgent {
-            GC_URGENT_MS
+            urgent_ms
         } else if found || !self.is_idle() {
             self.background.gc_sleep_ms
         } else {
-            GC_NOTHING_MS
+            nothing_ms
         };
-        self.background.gc_sleep_ms =
-            if found { GC_SLEEP_MS } else { (sleep + GC_SLEEP_MS).min(GC_SLEEP_MAX_MS) };
+        self.background.gc_sleep_ms = if found { min_ms } else { (sleep + min_ms).min(max_ms) };
         self.background.next_gc = after(self.io.now(), sleep);
         Ok(())
     }

@@ -21,8 +21,6 @@ use dovetail_vfs::mode::is_dir;
 const MAX_RUN: u64 = 256;
 /// Files with at most this many dirty pages are hot (Linux 6.1, sysfs `min_hot_blocks`).
 const MIN_HOT_BLOCKS: usize = 16;
-/// An fsync of at most this many pages writes in place (Linux 6.1, sysfs `min_fsync_blocks`).
-const MIN_FSYNC_BLOCKS: usize = 8;
 
 /// WritebackReason dirty pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -380,7 +378,7 @@ impl<D: Scheduler> F2fs<D> {
             raw.i_mode.get(),
         );
         let small = reason == WritebackReason::DataSync
-            || (reason == WritebackReason::Fsync && dirty <= MIN_FSYNC_BLOCKS);
+            || (reason == WritebackReason::Fsync && dirty <= self.options.min_fsync_blocks);
         Ok(UpdateFacts {
             lfs: self.options.mode == Mode::Lfs,
             dir: is_dir(dir),
@@ -390,8 +388,9 @@ impl<D: Scheduler> F2fs<D> {
             small_fsync: small,
             asynchronous: reason == WritebackReason::Background,
             direct: reason == WritebackReason::Direct,
-            util_percent: self.counts.valid_blocks * 100
-                / self.committed.checkpoint().user_block_count.max(1),
+            full: self.counts.valid_blocks * 100
+                / self.committed.checkpoint().user_block_count.max(1)
+                > self.options.min_ipu_util_percent,
         })
     }
 

@@ -67,7 +67,9 @@ pub use io::Written;
 use mount_state::MountState;
 use nat::NatTable;
 use node_cache::NodeCache;
-pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, Options, RemapOrder};
+pub use options::{
+    AllocMode, BackgroundGc, DiscardUnit, FsyncMode, GcSleep, Mode, Options, RemapOrder,
+};
 use orphans::Orphans;
 use physical::Physical;
 pub use policy::{IpuPolicy, Logs};

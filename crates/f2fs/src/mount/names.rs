@@ -113,6 +113,7 @@ impl<D: Scheduler> F2fs<D> {
         let generation = self.random.next_u64() as u32;
         let inherits = parent_mode & S_ISGID != 0;
         let is_dir = is_dir(new.mode);
+        let xattr_words = self.options.inline_xattr_words.unwrap_or(XATTR_WORDS);
         let raw = self.edit_inode(ino)?;
         raw.i_mode.set(if inherits && is_dir { new.mode | S_ISGID } else { new.mode });
         (raw.i_advise, raw.i_inline) = (advise, inline);
@@ -132,7 +133,7 @@ impl<D: Scheduler> F2fs<D> {
             set_crtime(raw, features, caller.now);
             if features.has(Features::FLEXIBLE_INLINE_XATTR) {
                 raw.extra.i_inline_xattr_size.set(if inline & InlineFlags::XATTR.0 != 0 {
-                    XATTR_WORDS
+                    xattr_words
                 } else {
                     0
                 });

@@ -52,6 +52,7 @@ impl<D: Scheduler> F2fs<D> {
         let mut volume = Volume::open(device)?;
         let mut options = options;
         Space::check_device(&volume.device_info(), volume.superblock(), &mut options)?;
+        options.check_inline_xattr(volume.superblock().features)?;
         let discard_log = volume.discard_log()?;
         if !options.read_only {
             check_writable_volume(volume.superblock(), volume.checkpoint())?;
@@ -116,7 +117,7 @@ impl<D: Scheduler> F2fs<D> {
             updates: UpdateState::new(options.ipu_policy.unwrap_or(IpuPolicy::default_for(small))),
             orphans: Orphans::default(),
             physical: Physical::default(),
-            background: Background::new(now, checkpoint.elapsed_s, options.gc_urgent),
+            background: Background::new(now, checkpoint.elapsed_s, &options),
             events: Events::default(),
             random: Rng::new(options.seed ^ checkpoint.version),
             mounted_at: now,

@@ -4,6 +4,7 @@ use dovetail_vfs::kit::{Flag, OptionError, OptionTable, Valued, Values};
 
 use super::policy::{IpuPolicy, Logs, Updates};
 use crate::error::Incompatible;
+use crate::format::Features;
 
 /// Policy of allocation (`mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,36 @@ pub enum FsyncMode {
     NoBarrier,
 }
 
+/// Unit of discards (`discard_unit=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscardUnit {
+    /// Any blocks that became free.
+    Block,
+    /// Segments that are free as a whole.
+    Segment,
+    /// Sections that are free as a whole.
+    Section,
+}
+
+/// Sleeps of cleaning without need, in ms (sysfs `gc_*_sleep_time`; Linux 6.12's defaults).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcSleep {
+    /// `gc_min_sleep_time`: the shortest, and the step by which it grows.
+    pub min_ms: u64,
+    /// `gc_max_sleep_time`: the longest while there are victims.
+    pub max_ms: u64,
+    /// `gc_no_gc_sleep_time`: after no victim was found.
+    pub nothing_ms: u64,
+    /// `gc_urgent_sleep_time`: while cleaning is urgent.
+    pub urgent_ms: u64,
+}
+
+impl Default for GcSleep {
+    fn default() -> Self {
+        Self { min_ms: 30_000, max_ms: 60_000, nothing_ms: 300_000, urgent_ms: 500 }
+    }
+}
+
 /// Cleaning of sections without need (`background_gc=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackgroundGc {
@@ -86,12 +117,17 @@ pub struct Options {
     pub gc_remap: bool,
     /// `discard|nodiscard`
     pub discard: bool,
+    /// `discard_unit=block|segment|section`
+    pub discard_unit: DiscardUnit,
     /// `inline_data|noinline_data`: small files lie in their inodes.
     pub inline_data: bool,
     /// `inline_dentry|noinline_dentry`: small directories lie in their inodes.
     pub inline_dentry: bool,
     /// `inline_xattr|noinline_xattr`: new inodes keep room for extended attributes.
     pub inline_xattr: bool,
+    /// `inline_xattr_size=`: words of four bytes that a new inode keeps for them, 6 to 903. Only on
+    /// a volume with the feature flexible_inline_xattr.
+    pub inline_xattr_words: Option<u16>,
     /// `lazytime|nolazytime`: an fsync leaves out times that only the writing of content changed;
     /// they survive from the next checkpoint on. The default, as in Linux.
     pub lazytime: bool,
@@ -105,6 +141,13 @@ pub struct Options {
     /// Treated as a volume of at most 16 GiB, or not; `None`: by its size. A simulation may shrink
     /// a volume and keep its ways.
     pub small_volume: Option<bool>,
+    /// sysfs `min_ipu_util`: percent of the user's blocks in use from which
+    /// [`IpuPolicy::UTIL`] applies.
+    pub min_ipu_util_percent: u64,
+    /// sysfs `min_fsync_blocks`: an fsync of at most so many pages writes in place.
+    pub min_fsync_blocks: usize,
+    /// sysfs `gc_*_sleep_time`.
+    pub gc_sleep: GcSleep,
     /// sysfs `gc_urgent`: sections are cleaned twice a second, idle or not.
     pub gc_urgent: bool,
     /// sysfs `cp_interval`: seconds between checkpoints when idle.
@@ -138,13 +181,18 @@ impl Default for Options {
             background_gc: BackgroundGc::On,
             gc_remap: false,
             discard: true,
+            discard_unit: DiscardUnit::Block,
             inline_data: true,
             inline_dentry: true,
             inline_xattr: true,
+            inline_xattr_words: None,
             lazytime: true,
             read_only: false,
             no_recovery: false,
             ipu_policy: None,
+            min_ipu_util_percent: 70,
+            min_fsync_blocks: 8,
+            gc_sleep: GcSleep::default(),
             small_volume: None,
             gc_urgent: false,
             checkpoint_interval_s: 60,
@@ -165,6 +213,7 @@ const TABLE: OptionTable<Options> = OptionTable {
     flags: &FLAGS,
     valued: &VALUED,
     without_effect: &WITHOUT_EFFECT,
+    refused: &REFUSED,
 };
 
 const fn words(
@@ -176,7 +225,7 @@ const fn words(
 }
 
 /// Options with a value, and the values there are.
-const VALUED: [Valued<Options>; 7] = [
+const VALUED: [Valued<Options>; 9] = [
     words(
         "mode",
         "adaptive or lfs or rm-ipu or rm-ipu-adaptive",
@@ -230,6 +279,20 @@ const VALUED: [Valued<Options>; 7] = [
             ("sync", |options| options.background_gc = BackgroundGc::Sync),
         ],
     ),
+    words(
+        "discard_unit",
+        "block or segment or section",
+        &[
+            ("block", |options| options.discard_unit = DiscardUnit::Block),
+            ("segment", |options| options.discard_unit = DiscardUnit::Segment),
+            ("section", |options| options.discard_unit = DiscardUnit::Section),
+        ],
+    ),
+    Valued {
+        name: "inline_xattr_size",
+        allowed: "6 to 903 words of four bytes",
+        values: Values::Parsed(set_inline_xattr_size),
+    },
     words("checkpoint", "enable", &[("enable", |_| ())]),
 ];
 
@@ -259,9 +322,16 @@ const FLAGS: [Flag<Options>; 18] = [
     ("disable_roll_forward", |options| options.no_recovery = true),
 ];
 
+/// Range of the kernel: a header of xattrs at least; an inline directory has room beside it.
+fn set_inline_xattr_size(options: &mut Options, value: &str) -> bool {
+    let words = value.parse::<u16>().ok().filter(|words| (6..=903).contains(words));
+    options.inline_xattr_words = words;
+    words.is_some()
+}
+
 /// Options of the kernel that change nothing here, since they tune what this implementation does
 /// not have.
-const WITHOUT_EFFECT: [&str; 14] = [
+const WITHOUT_EFFECT: [&str; 29] = [
     "no_heap",
     "relatime",
     "noatime",
@@ -276,6 +346,41 @@ const WITHOUT_EFFECT: [&str; 14] = [
     "gc_merge",
     "nogc_merge",
     "data_flush",
+    "atgc",
+    "compress_algorithm=",
+    "compress_log_size=",
+    "compress_extension=",
+    "nocompress_extension=",
+    "compress_chksum",
+    "compress_mode=",
+    "compress_cache",
+    "memory=normal",
+    "memory=low",
+    "reserve_root=",
+    "resuid=",
+    "resgid=",
+    "inlinecrypt",
+    "noquota",
+];
+
+const NO_QUOTA: &str = "quotas are not counted";
+const NO_FAULTS: &str = "`dovetail crash` injects faults";
+
+/// Options of the kernel that would change what is written, and the reason why they are not taken.
+const REFUSED: [(&str, &str); 13] = [
+    ("age_extent_cache", "data is not placed by its age"),
+    ("whint_mode", "Linux has it no more; a program gives hints by itself, as fio's write_hint"),
+    ("io_bits", "Linux has it no more"),
+    ("fault_injection", NO_FAULTS),
+    ("fault_type", NO_FAULTS),
+    ("usrquota", NO_QUOTA),
+    ("grpquota", NO_QUOTA),
+    ("prjquota", NO_QUOTA),
+    ("quota", NO_QUOTA),
+    ("usrjquota", NO_QUOTA),
+    ("grpjquota", NO_QUOTA),
+    ("prjjquota", NO_QUOTA),
+    ("jqfmt", NO_QUOTA),
 ];
 
 impl Options {
@@ -305,6 +410,21 @@ impl Options {
             }
             Mode::Adaptive | Mode::Lfs => Ok(()),
         }
+    }
+
+    /// Refuses `inline_xattr_size` where Linux does.
+    ///
+    /// # Errors
+    /// [`Incompatible::InlineXattrSize`].
+    pub(super) fn check_inline_xattr(&self, features: Features) -> Result<(), Incompatible> {
+        let asked = self.inline_xattr_words.is_some();
+        let reason = match (features.has(Features::FLEXIBLE_INLINE_XATTR), self.inline_xattr) {
+            _ if !asked => return Ok(()),
+            (true, true) => return Ok(()),
+            (false, _) => "the volume does not have the feature flexible_inline_xattr",
+            (true, false) => "noinline_xattr leaves no such room",
+        };
+        Err(Incompatible::InlineXattrSize(reason))
     }
 
     fn ask_for(&mut self, mode: Mode) {
@@ -376,8 +496,12 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_named() {
-        let error = Options::parse("discard,atgc").unwrap_err().to_string();
-        assert!(error.contains("\"atgc\""), "{error}");
+        let error = Options::parse("discard,age_extent_cache").unwrap_err().to_string();
+        assert!(error.contains("\"age_extent_cache\" is not supported: data"), "{error}");
+        let error = Options::parse("discard,xtgc").unwrap_err().to_string();
+        assert!(error.contains("there is no mount option \"xtgc\""), "{error}");
+        let error = Options::parse("inline_xattr_size=5").unwrap_err().to_string();
+        assert!(error.contains("6 to 903"), "{error}");
         let error = Options::parse("mode=fragment:block").unwrap_err().to_string();
         assert!(error.contains("adaptive or lfs or rm-ipu"), "{error}");
     }
@@ -385,6 +509,7 @@ mod tests {
     /// The options that the first column of the page's tables names.
     fn documented() -> Vec<String> {
         let page = include_str!("../../../../docs/mount-options.md");
+        let (page, _) = page.split_once("## What is refused").unwrap();
         let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
         let options = cells
             .flat_map(|cell| cell.split(", ").map(|option| option.trim_matches('`').to_string()));
@@ -396,8 +521,12 @@ mod tests {
         let mut accepted = TABLE.accepted();
         let mut documented = documented();
         for option in &documented {
-            assert_eq!(Options::default().set(option), Ok(()), "{option}");
+            let with_value =
+                if option.ends_with('=') { format!("{option}50") } else { option.clone() };
+            assert_eq!(Options::default().set(&with_value), Ok(()), "{option}");
         }
+        let sized = VALUED.iter().filter(|valued| matches!(valued.values, Values::Parsed(_)));
+        accepted.extend(sized.map(|valued| format!("{}=", valued.name)));
         accepted.sort();
         documented.sort();
         assert_eq!(accepted, documented);

@@ -4,7 +4,7 @@ use dovetail_block::Scheduler;
 use dovetail_f2fs::format::{Features, Variant};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
-use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options, RemapOrder};
+use dovetail_f2fs::{F2fs, GcSleep, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
 use dovetail_time::{AtFloor, Ratio, SimTime};
 use dovetail_vfs::{Guarantees, Limits};
@@ -43,7 +43,13 @@ struct Mkfs {
 #[serde(default, deny_unknown_fields)]
 struct Sysfs {
     ipu_policy: Option<u32>,
+    min_ipu_util: Option<u32>,
+    min_fsync_blocks: Option<u32>,
     gc_urgent: Option<u32>,
+    gc_min_sleep_time: Option<u32>,
+    gc_max_sleep_time: Option<u32>,
+    gc_no_gc_sleep_time: Option<u32>,
+    gc_urgent_sleep_time: Option<u32>,
     cp_interval: Option<u64>,
 }
 
@@ -58,6 +64,7 @@ impl Sysfs {
         let limits = [
             ("ipu_policy", self.ipu_policy, IPU_POLICY_MAX),
             ("gc_urgent", self.gc_urgent, GC_URGENT_MAX),
+            ("min_ipu_util", self.min_ipu_util, 100),
         ];
         match limits.iter().find(|(_, value, most)| value.is_some_and(|value| value > *most)) {
             Some((key, value, most)) => Err(format!(
@@ -65,6 +72,17 @@ impl Sysfs {
                 value.unwrap_or_default()
             )),
             None => Ok(()),
+        }
+    }
+
+    /// Those of `options`, with the ones that are given in their place.
+    fn gc_sleep(&self, options: GcSleep) -> GcSleep {
+        let or = |given: Option<u32>, default| given.map_or(default, u64::from);
+        GcSleep {
+            min_ms: or(self.gc_min_sleep_time, options.min_ms),
+            max_ms: or(self.gc_max_sleep_time, options.max_ms),
+            nothing_ms: or(self.gc_no_gc_sleep_time, options.nothing_ms),
+            urgent_ms: or(self.gc_urgent_sleep_time, options.urgent_ms).max(1),
         }
     }
 }
@@ -175,6 +193,10 @@ fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
     let options = Options::parse(setup.mount).map_err(SetupError::settings)?;
     Ok(Options {
         ipu_policy: sysfs.ipu_policy.map(IpuPolicy).or(options.ipu_policy),
+        min_ipu_util_percent: (sysfs.min_ipu_util).map_or(options.min_ipu_util_percent, u64::from),
+        min_fsync_blocks: (sysfs.min_fsync_blocks)
+            .map_or(options.min_fsync_blocks, |blocks| blocks as usize),
+        gc_sleep: sysfs.gc_sleep(options.gc_sleep),
         gc_urgent: sysfs.gc_urgent.map_or(options.gc_urgent, |urgent| urgent != 0),
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
         page_cache_bytes: setup.memory_bytes,

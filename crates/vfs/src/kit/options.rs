@@ -17,6 +17,14 @@ pub enum OptionError {
         /// The option that may have been meant, as a clause; may be empty.
         hint: String,
     },
+    /// An option of the kernel that would change what the mount does, and is not done here.
+    #[error("mount option \"{option}\" is not supported: {reason}; leave it out")]
+    Refused {
+        /// The option as it was given.
+        option: String,
+        /// Reason for the refusal.
+        reason: &'static str,
+    },
     /// An option with a value that it cannot have.
     #[error("mount option \"{name}\" cannot be \"{value}\": allowed is {allowed}")]
     Value {
@@ -79,8 +87,10 @@ pub struct OptionTable<O: 'static> {
     /// Options with a value.
     pub valued: &'static [Valued<O>],
     /// Options of the kernel that change nothing here, since they tune what an implementation does
-    /// not have.
+    /// not have. One that ends with `=` takes any value.
     pub without_effect: &'static [&'static str],
+    /// Options of the kernel that are not done here, by name without value, and the reason.
+    pub refused: &'static [(&'static str, &'static str)],
 }
 
 impl<O: Default> OptionTable<O> {
@@ -93,10 +103,13 @@ impl<O: Default> OptionTable<O> {
             set(options);
             return Ok(());
         }
-        if self.without_effect.contains(&option) {
+        if self.is_without_effect(option) {
             return Ok(());
         }
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        if let Some((_, reason)) = self.refused.iter().find(|refused| refused.0 == name) {
+            return Err(OptionError::Refused { option: option.into(), reason });
+        }
         let (of, document) = (self.of, self.document);
         let valued = self.valued.iter().find(|valued| valued.name == name);
         let names = self.flags.iter().map(|flag| flag.0);
@@ -113,6 +126,14 @@ impl<O: Default> OptionTable<O> {
         valued.ok_or_else(unknown)?.set(options, value)
     }
 
+    fn is_without_effect(&self, option: &str) -> bool {
+        let is_it = |known: &str| match known.strip_suffix('=') {
+            Some(name) => option.split_once('=').is_some_and(|(given, _)| given == name),
+            None => option == known,
+        };
+        self.without_effect.iter().any(|known| is_it(known))
+    }
+
     /// Takes in options separated by commas, as `mount -o` has them. Empty ones say nothing.
     ///
     /// # Errors
@@ -124,7 +145,8 @@ impl<O: Default> OptionTable<O> {
         Ok(options)
     }
 
-    /// Every option that is taken, as it is given; values that are no words are left out.
+    /// Every option that is taken, as it is given; those with values that are no words are left
+    /// out, or end with `=`.
     pub fn accepted(&self) -> Vec<String> {
         let words = self.valued.iter().flat_map(|valued| match valued.values {
             Values::Words(words) => {
@@ -166,14 +188,19 @@ mod tests {
                 }),
             },
         ],
-        without_effect: &["acl"],
+        without_effect: &["acl", "extension="],
+        refused: &[("quota", "nobody counts")],
     };
 
     #[test]
     fn the_last_of_two_holds_and_empty_ones_say_nothing() {
-        let settings = TABLE.parse("mode=one,,discard,acl,interval=7,mode=two,").unwrap();
+        let settings =
+            TABLE.parse("mode=one,,discard,acl,interval=7,extension=jpg,mode=two,").unwrap();
         assert_eq!(settings, Settings { mode: 2, discard: true, interval: 7 });
-        assert_eq!(TABLE.accepted(), ["mode=one", "mode=two", "discard", "nodiscard", "acl"]);
+        assert_eq!(
+            TABLE.accepted(),
+            ["mode=one", "mode=two", "discard", "nodiscard", "acl", "extension="]
+        );
     }
 
     #[test]
@@ -182,7 +209,11 @@ mod tests {
         let unknown = |option| {
             format!("there is no mount option {option:?} for a test; a page lists those there are")
         };
-        assert_eq!(["quota", "acl="].map(says), ["quota", "acl="].map(unknown));
+        assert_eq!(["quotas", "acl="].map(says), ["quotas", "acl="].map(unknown));
+        assert_eq!(
+            says("quota=usr"),
+            "mount option \"quota=usr\" is not supported: nobody counts; leave it out"
+        );
         assert!(
             says("moed=one").contains("\"moed=one\" for a test (did you mean \"mode\"?); a page")
         );

@@ -10,11 +10,11 @@ impl IpuPolicy {
     pub const FORCE: Self = Self(1);
     /// While free segments are so few that holes are filled (SSR).
     pub const SSR: Self = Self(1 << 1);
-    /// While the volume is more than 70 % full.
+    /// While the volume is more than 70 % full (sysfs `min_ipu_util`).
     pub const UTIL: Self = Self(1 << 2);
     /// Both of the above.
     pub const SSR_UTIL: Self = Self(1 << 3);
-    /// In an fdatasync, or an fsync of at most 8 pages.
+    /// In an fdatasync, or an fsync of at most 8 pages (sysfs `min_fsync_blocks`).
     pub const FSYNC: Self = Self(1 << 4);
     /// A rewrite by background writeback.
     pub const ASYNC: Self = Self(1 << 5);
@@ -35,8 +35,6 @@ impl IpuPolicy {
 
 /// 16 GiB of main area: up to there the kernel (6.1) treats a volume as small.
 pub(crate) const SMALL_VOLUME_SEGMENTS: u32 = 8192;
-/// Utilisation from which [`IpuPolicy::UTIL`] applies, in percent (sysfs `min_ipu_util`).
-const MIN_UTIL_PERCENT: u64 = 70;
 
 /// The facts of the choice.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +55,8 @@ pub(crate) struct UpdateFacts {
     pub(crate) asynchronous: bool,
     /// Written past the page cache.
     pub(crate) direct: bool,
-    /// Share of the user's blocks in use, in percent.
-    pub(crate) util_percent: u64,
+    /// More of the user's blocks are in use than sysfs `min_ipu_util` says.
+    pub(crate) full: bool,
 }
 
 /// A block that has an address is written there again (Linux 6.1).
@@ -69,12 +67,11 @@ pub(crate) const fn in_place(policy: IpuPolicy, facts: UpdateFacts) -> bool {
     if facts.direct {
         return true;
     }
-    let full = facts.util_percent > MIN_UTIL_PERCENT;
     facts.fixed
         || policy.has(IpuPolicy::FORCE)
         || (policy.has(IpuPolicy::SSR) && facts.need_ssr)
-        || (policy.has(IpuPolicy::UTIL) && full)
-        || (policy.has(IpuPolicy::SSR_UTIL) && facts.need_ssr && full)
+        || (policy.has(IpuPolicy::UTIL) && facts.full)
+        || (policy.has(IpuPolicy::SSR_UTIL) && facts.need_ssr && facts.full)
         || (policy.has(IpuPolicy::FSYNC) && facts.small_fsync)
         || (policy.has(IpuPolicy::ASYNC) && facts.asynchronous)
 }
@@ -86,11 +83,11 @@ mod tests {
     #[test]
     fn each_bit_needs_its_condition() {
         let base = UpdateFacts::default();
-        let full = UpdateFacts { util_percent: 71, ..base };
+        let full = UpdateFacts { full: true, ..base };
         assert!(in_place(IpuPolicy::FORCE, base));
         assert!(!in_place(IpuPolicy::FORCE, UpdateFacts { lfs: true, ..base }));
         assert!(!in_place(IpuPolicy::FORCE, UpdateFacts { cleaning: true, ..base }));
-        assert!(!in_place(IpuPolicy::UTIL, UpdateFacts { util_percent: 70, ..base }));
+        assert!(!in_place(IpuPolicy::UTIL, base));
         assert!(in_place(IpuPolicy::UTIL, full));
         assert!(!in_place(IpuPolicy::SSR_UTIL, full));
         assert!(in_place(IpuPolicy::SSR_UTIL, UpdateFacts { need_ssr: true, ..full }));

@@ -61,6 +61,7 @@ impl SegmentSpace {
             victims: Victims::default(),
             staging: RemapStaging::new(superblock.segments_per_section),
             discards: DiscardQueue::default(),
+            discard_unit: options.discard_unit,
             recovery: Recovery::default(),
             zones,
             ssa_start: superblock.ssa_start,

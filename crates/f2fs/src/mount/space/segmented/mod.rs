@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use dovetail_block::Scheduler;
 
 use super::super::io::Io;
-use super::super::options::AllocMode;
+use super::super::options::{AllocMode, DiscardUnit};
 use super::super::policy::{Log, SpaceFacts, enough_free};
 use super::{Demand, Taken};
 use crate::error::{Corrupt, Damage, Error};
@@ -51,6 +51,7 @@ pub(crate) struct SegmentSpace {
     /// Sections in which updates lie that the device is to move.
     staging: RemapStaging,
     discards: DiscardQueue,
+    discard_unit: DiscardUnit,
     recovery: Recovery,
     /// The zones of a zoned volume.
     zones: Option<ZoneMap>,
@@ -222,15 +223,32 @@ impl SegmentSpace {
             self.sit_journal = sit_journal;
             return;
         }
-        if discards {
+        if discards && self.discard_unit == DiscardUnit::Block {
             for (start, len) in self.segments.freed_since_checkpoint() {
                 self.discards.add(start, len);
             }
-            let prefree: Vec<_> = self.segments.prefree().collect();
-            prefree.into_iter().for_each(|segno| self.queue_segment(segno));
         }
+        let prefree: Vec<_> = self.segments.prefree().collect();
         self.segments.commit();
         self.sit_journal = sit_journal;
+        if !discards {
+            return;
+        }
+        if self.discard_unit != DiscardUnit::Section {
+            return prefree.into_iter().for_each(|segno| self.queue_segment(segno));
+        }
+        let sections: BTreeSet<u32> =
+            prefree.into_iter().map(|segno| self.segments.section_of(segno)).collect();
+        for section in sections {
+            if self.segments.is_section_free(section) {
+                self.queue_section(section);
+            }
+        }
+    }
+
+    fn queue_section(&mut self, section: u32) {
+        let start = self.segments.address_in_section(section, 0).low();
+        self.discards.add(start, self.segments.per_section() * BLOCKS_IN_SEGMENT);
     }
 
     /// The same of a zoned volume: only whole sections are discarded or reset.
