@@ -6,7 +6,7 @@ use dovetail_ftl::{LogScheme, cache, mapping, victim};
 use dovetail_time::parse_bytes;
 
 /// Spare flash and what is done with it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Spare {
     /// Spare flash in percent of the capacity, in place of the profile's.
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, help_heading = "Drive")]

@@ -1,6 +1,7 @@
 //! `dovetail replay`: one run for each combination of trace, drive and options.
 
 mod sensitivity;
+mod spool;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -22,6 +23,7 @@ use crate::progress::Bars;
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, memory};
+use spool::Spool;
 
 fn speed(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|s| (1e-6..=1e6).contains(s));
@@ -44,9 +46,10 @@ fn span(text: &str) -> Result<SimSpan, String> {
 ///
 /// Several traces, drives or comma-separated options make one run for each combination. Requests
 /// are issued at their recorded times; --queue-depth replays in a closed loop instead.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Arguments {
-    /// Trace files: blkparse text, fio iolog, MSR, Alibaba, Tencent or MQSim; plain, gzip or zstd.
+    /// Trace files: blkparse text, fio iolog, MSR, Alibaba, Tencent or MQSim; plain, gzip or zstd;
+    /// - is standard input.
     #[arg(required = true)]
     traces: Vec<PathBuf>,
     /// Drive profiles by name (see `dovetail drive list`) or .toml file.
@@ -134,6 +137,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "--json and --csv cannot both go to standard output: give one a file".into(),
         ));
     }
+    let spool = Spool::of(&arguments.traces)?;
+    let arguments = &Arguments { traces: spool.traces.clone(), ..arguments.clone() };
     if arguments.sensitivity {
         return sensitivity::run(arguments);
     }

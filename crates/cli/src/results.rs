@@ -14,7 +14,7 @@ use crate::output::{Outputs, check_writable, is_stdout, write};
 use crate::{Failure, csv_out, print};
 
 /// Files for results.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct ResultFiles {
     /// Results as JSON: --json FILE to a file, --json alone to standard output in place of the
     /// table.

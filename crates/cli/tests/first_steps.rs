@@ -94,11 +94,45 @@ fn a_share_to_fill_needs_its_percent_sign() {
 #[test]
 fn options_that_fio_takes_without_a_value_are_taken_so() {
     let bare = "hipri\nsqthread_poll\nregisterfiles\nfixedbufs\nuserspace_reap\n";
-    let exits = format!("{JOB}exitall\n");
-    let folder = folder(&[("bare.fio", &format!("{JOB}{bare}")), ("exits.fio", &exits)]);
+    let fdp = format!("{JOB}fdp\n");
+    let folder = folder(&[("bare.fio", &format!("{JOB}{bare}exitall\n")), ("fdp.fio", &fdp)]);
     done(folder.path(), "bench bare.fio --stack f2fs --scale 1/64");
-    let message = refused(folder.path(), "bench exits.fio --stack f2fs --scale 1/64", 1);
-    assert!(message.contains("\"exitall\" would change the I/O"), "{message}");
+    let message = refused(folder.path(), "bench fdp.fio --stack f2fs --scale 1/64", 1);
+    assert!(message.contains("\"fdp\" would change the I/O"), "{message}");
+    assert!(message.contains("give write_hint"), "{message}");
+}
+
+/// Standard input is read once, and every run plays it.
+#[test]
+fn a_trace_may_come_from_standard_input() {
+    let trace = "0 0 0 8 0\n1000000 0 8 8 0\n2000000 0 16 8 1\n";
+    let folder = folder(&[("t.trace", trace)]);
+    let play = |trace: &str| {
+        let line = format!("replay {trace} -d femu-32g --scale 1/64 --op 7,12 --json");
+        let input = std::fs::File::open(folder.path().join("t.trace")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+        let command = command.current_dir(folder.path()).args(line.split(' ')).stdin(input);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(results["runs"].as_array().unwrap().len(), 2);
+        results["runs"].to_string().replace("\"t.trace", "\"stdin")
+    };
+    assert_eq!(play("-"), play("t.trace"));
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_named() {
+    let folder = folder(&[]);
+    std::fs::write(folder.path().join("a.xz"), b"\xFD7zXZ\0\0rest").unwrap();
+    let message = refused(folder.path(), "replay a.xz -d femu-32g --scale 1/64", 1);
+    assert!(message.contains("a.xz is compressed with xz"), "{message}");
+    let recorded =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/mariadb-ycsb-a.file.tsv.zst");
+    let line = format!("replay {recorded} -d femu-32g --scale 1/64");
+    let message = refused(folder.path(), &line, 1);
+    assert!(message.contains("is a trace of file calls, not a trace of blocks"), "{message}");
+    assert!(message.contains("dovetail bench"), "{message}");
 }
 
 #[test]

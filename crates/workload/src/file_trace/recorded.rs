@@ -56,6 +56,13 @@ impl FileTrace {
         false
     }
 
+    /// Returns whether a text begins as a file-level trace does.
+    pub(crate) fn begins(sample: &[u8]) -> bool {
+        let lines = sample.split(|b| *b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+        let first = lines.map(parse).find(|line| !matches!(line, Ok(None)));
+        matches!(first, Some(Ok(Some(Line::File(_)))))
+    }
+
     /// Reads the trace at `path`: plain text, gzip or zstd, whatever its name.
     ///
     /// # Errors

@@ -37,6 +37,16 @@ pub enum TraceError {
         /// The trace.
         path: PathBuf,
     },
+    /// Another kind of file.
+    #[error("{} is {kind}, not a trace of blocks; {instead}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Kind of the file, with its article.
+        kind: &'static str,
+        /// Advice, as a clause.
+        instead: &'static str,
+    },
     /// The first lines are of no format, or could be of several.
     #[error(
         "cannot tell the format of {} from its first lines; give it with --format, one of {}",

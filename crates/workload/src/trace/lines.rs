@@ -91,7 +91,8 @@ impl Lines {
         (self.beginning().len() as u64) < SAMPLE_BYTES
     }
 
-    fn beginning(&self) -> &[u8] {
+    /// First bytes of the text, up to 64 KiB.
+    pub(super) fn beginning(&self) -> &[u8] {
         self.text.get_ref().get_ref().0.get_ref()
     }
 

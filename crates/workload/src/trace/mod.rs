@@ -15,6 +15,7 @@ mod detect;
 mod error;
 mod field;
 mod fio;
+mod foreign;
 mod format;
 mod gzip;
 mod lines;

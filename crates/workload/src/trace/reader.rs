@@ -7,8 +7,10 @@ use dovetail_time::SimTime;
 use super::blkparse::BlkEvent;
 use super::detect::detect;
 use super::error::TraceError;
+use super::foreign::{Foreign, foreign};
 use super::format::{Event, Format, State};
 use super::lines::Lines;
+use crate::file_trace::FileTrace;
 use crate::request::Request;
 
 /// Options for reading a trace. The default detects the format, stops at the first bad line, takes
@@ -59,6 +61,9 @@ impl TraceReader {
     /// [`TraceError::Empty`] and [`TraceError::UnknownFormat`] where the format is to be found out.
     pub fn open(path: impl AsRef<Path>, options: &TraceOptions) -> Result<Self, TraceError> {
         let lines = Lines::open(path.as_ref())?;
+        if let Some(Foreign { kind, instead }) = foreign(lines.beginning()) {
+            return Err(TraceError::Foreign { path: lines.path().to_owned(), kind, instead });
+        }
         let format = options.format.map_or_else(|| detect_format(&lines), Ok)?;
         Ok(Self {
             lines,
@@ -124,6 +129,9 @@ fn detect_format(lines: &Lines) -> Result<Format, TraceError> {
         let path = lines.path().to_owned();
         if lines.is_blank() {
             TraceError::Empty { path }
+        } else if FileTrace::begins(lines.sample()) {
+            let kind = "a trace of file calls";
+            TraceError::Foreign { path, kind, instead: "play it with `dovetail bench`" }
         } else {
             TraceError::UnknownFormat { path }
         }
