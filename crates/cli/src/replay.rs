@@ -137,8 +137,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "--json and --csv cannot both go to standard output: give one a file".into(),
         ));
     }
-    let spool = Spool::of(&arguments.traces)?;
-    let arguments = &Arguments { traces: spool.traces.clone(), ..arguments.clone() };
+    let mut spool = Spool::of(&arguments.traces)?;
+    let traces = std::mem::take(&mut spool.traces);
+    let arguments = &Arguments { traces, ..arguments.clone() };
     if arguments.sensitivity {
         return sensitivity::run(arguments);
     }
