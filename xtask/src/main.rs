@@ -2,14 +2,17 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
+mod book;
 mod drives;
 mod explore;
 mod figures;
 mod fuse_bench;
 mod kill_loop;
+mod licences;
 mod linux_kernel;
 mod mounts;
 mod mutants;
+mod package;
 mod posix;
 mod qemu_guest;
 mod record;
@@ -44,7 +47,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 26] = [
+const CHORES: [Chore; 29] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "truth-times",
@@ -165,6 +168,21 @@ const CHORES: [Chore; 26] = [
         name: "record-tpcc",
         about: "TPC-C on MariaDB while the database grows, recorded: cargo xtask record-tpcc TRACE [--no-doublewrite] (5 minutes)",
         run: record::tpcc::record_tpcc,
+    },
+    Chore {
+        name: "book",
+        about: "the documentation as HTML pages with search, in target/book/html (mdBook; the first time five minutes)",
+        run: book::book,
+    },
+    Chore {
+        name: "package",
+        about: "a program without libraries, as an archive and a Debian package: cargo xtask package [PROFILE] (dist)",
+        run: package::package,
+    },
+    Chore {
+        name: "licences",
+        about: "the packages that the program is made of, and their licences",
+        run: licences::licences,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];

@@ -10,14 +10,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
 }
 
-/// All Markdown files of the project, by their path.
+/// All Markdown files of the project but the book's table of contents, by their path.
 fn documents(folder: &Path, into: &mut BTreeMap<PathBuf, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_symlink() {
+            continue;
+        }
         if path.is_dir() && !name.starts_with('.') && name != "target" {
             documents(&path, into);
-        } else if name.ends_with(".md") {
+        } else if name.ends_with(".md") && name != "SUMMARY.md" {
             into.insert(path.clone(), fs::read_to_string(&path).unwrap());
         }
     }

@@ -25,7 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
     sensitivity: None,
 };
 
-const TRACE: &[u8] = include_bytes!("../../../examples/mariadb-ycsb-a.file.tsv.zst");
+const TRACE: &[u8] = include_bytes!("../jobs/mariadb-ycsb-a.file.tsv.zst");
 const LOOPS: f64 = 3.0;
 /// Of the partition, beside the trace's files: these are 511 MB, 53 % of 920 MiB. F2FS keeps some
 /// 12 % of so small a one.

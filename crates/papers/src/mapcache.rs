@@ -15,7 +15,7 @@ pub(crate) const SETUP: &str = "The paper traced F2FS on a drive of 120 GB under
     applications; the synthetic jobs stay whole.";
 
 /// The job of the synthetic workloads.
-const JOB: &str = include_str!("../../../examples/writers-readers.fio");
+const JOB: &str = include_str!("../jobs/writers-readers.fio");
 /// The drive of the paper's FlashSim.
 const DRIVE: &str = "flashsim-100g";
 /// Memory of the page cache (assumed).

@@ -41,12 +41,12 @@ const RECORDINGS: [Recording; 2] = [
     Recording {
         suffix: "",
         name: "mariadb-tpcc.file.tsv.zst",
-        bytes: include_bytes!("../../../examples/mariadb-tpcc.file.tsv.zst"),
+        bytes: include_bytes!("../jobs/mariadb-tpcc.file.tsv.zst"),
     },
     Recording {
         suffix: ", no doublewrite",
         name: "mariadb-tpcc-no-doublewrite.file.tsv.zst",
-        bytes: include_bytes!("../../../examples/mariadb-tpcc-no-doublewrite.file.tsv.zst"),
+        bytes: include_bytes!("../jobs/mariadb-tpcc-no-doublewrite.file.tsv.zst"),
     },
 ];
 /// Share of a recording that is made again: what comes behind it is warehouses that are added when

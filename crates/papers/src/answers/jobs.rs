@@ -14,7 +14,7 @@ use crate::Setting;
 /// Capacity that the page-mapped drives of the comparison offer.
 pub(super) const CAPACITY: f64 = 32.0 * 1_073_741_824.0;
 /// The recording, and the bytes of its database at the end.
-const TPCC: &[u8] = include_bytes!("../../../../examples/mariadb-tpcc.file.tsv.zst");
+const TPCC: &[u8] = include_bytes!("../../jobs/mariadb-tpcc.file.tsv.zst");
 const TPCC_NAME: &str = "mariadb-tpcc.file.tsv.zst";
 const TPCC_BYTES: f64 = 836e6;
 /// The least scale at which the database fits the drive; below, the recording is shrunk.
