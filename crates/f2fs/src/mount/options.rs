@@ -128,10 +128,10 @@ pub struct Options {
     /// `inline_xattr_size=`: words of four bytes that a new inode keeps for them, 6 to 903. Only on
     /// a volume with the feature flexible_inline_xattr.
     pub inline_xattr_words: Option<u16>,
-    /// `lazytime|nolazytime`: an fsync leaves out times that only the writing of content changed;
-    /// they survive from the next checkpoint on. The default, as in Linux.
+    /// `lazytime|nolazytime`: an fdatasync leaves out times that only the writing of content
+    /// changed; an fsync writes them once a tick of the clock. The default, as in Linux.
     pub lazytime: bool,
-    /// `ro|rw`: nothing is written; what fsyncs left to recover is not seen.
+    /// `ro|rw`: nothing is written; fsynced data is recovered in memory.
     pub read_only: bool,
     /// `norecovery`, `disable_roll_forward`: what fsyncs wrote after the last checkpoint is ignored
     /// (and lost with the next checkpoint).
@@ -369,8 +369,8 @@ const NO_FAULTS: &str = "`dovetail crash` injects faults";
 /// Options of the kernel that would change what is written, and the reason why they are not taken.
 const REFUSED: [(&str, &str); 13] = [
     ("age_extent_cache", "data is not placed by its age"),
-    ("whint_mode", "Linux has it no more; a program gives hints by itself, as fio's write_hint"),
-    ("io_bits", "Linux has it no more"),
+    ("whint_mode", "Linux no longer has it; a program gives hints itself, as fio's write_hint"),
+    ("io_bits", "Linux no longer has it"),
     ("fault_injection", NO_FAULTS),
     ("fault_type", NO_FAULTS),
     ("usrquota", NO_QUOTA),
