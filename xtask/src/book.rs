@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::run;
 
 /// The version of mdBook that the book is made with.
-const MDBOOK: &str = "0.5.2";
+const MDBOOK: &str = "0.5.4";
 /// Folder of the book and its sources.
 const PLACE: &str = "target/book";
 /// Pages from outside `docs`, as the book has them.
