@@ -1,0 +1,289 @@
+//! A sweep's file, and its points.
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::error::SweepError;
+use crate::setting::{scalar, values};
+
+/// Most points of a sweep (assumed): more are a slip.
+const POINTS_MAX: u64 = 1_000_000;
+/// A name, and its values.
+type Named = (String, Vec<String>);
+/// A name, and its fault.
+type Fault = (String, String);
+
+/// The table of variables within options and axes.
+const DEFINE: &str = "define";
+
+/// Command that performs the points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Command {
+    /// A workload on stacks.
+    Bench,
+    /// A trace on drives.
+    Replay,
+}
+
+/// A sweep: what all runs share, and in what they differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// Command that performs a point.
+    pub command: Command,
+    inputs: Vec<String>,
+    options: Vec<Named>,
+    points: Vec<Point>,
+    /// The whole result of each point is kept, with series and histograms, beside its row.
+    pub series: bool,
+}
+
+/// One combination of the axes' values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Place in the sweep, from 0.
+    pub number: u32,
+    /// Value on each axis.
+    pub values: Vec<(String, String)>,
+}
+
+impl Point {
+    /// Values in a line: `op=12 seed=2`.
+    pub fn name(&self) -> String {
+        let each = self.values.iter().map(|(name, value)| format!("{name}={value}"));
+        each.collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    command: Command,
+    inputs: Vec<String>,
+    #[serde(default)]
+    options: Table,
+    #[serde(default)]
+    axes: Table,
+    #[serde(default)]
+    points: Vec<Table>,
+    #[serde(default)]
+    keep: Keep,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keep {
+    #[serde(default)]
+    series: bool,
+}
+
+impl Sweep {
+    /// Reads the text of a sweep's file; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// [`SweepError::Text`], [`SweepError::Setting`]. Whether an option exists is not known here.
+    pub fn parse(text: &str, file: &str) -> Result<Self, SweepError> {
+        let failed = |problem: toml::de::Error| SweepError::Text {
+            file: file.into(),
+            problem: problem.to_string().trim_end().into(),
+        };
+        let text: Text = toml::from_str(text).map_err(failed)?;
+        let setting =
+            |(name, problem): Fault| SweepError::Setting { file: file.into(), name, problem };
+        if text.inputs.is_empty() {
+            return Err(setting(("inputs".into(), "name a job or a trace".into())));
+        }
+        let options = options(&text.options).map_err(setting)?;
+        let axes = axes(&text.axes).map_err(setting)?;
+        let listed =
+            text.points.iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(setting)?;
+        let points = combine(&listed, &axes).map_err(setting)?;
+        let (command, inputs, series) = (text.command, text.inputs, text.keep.series);
+        let sweep = Self { command, inputs, options, points, series };
+        sweep.check().map_err(setting)?;
+        Ok(sweep)
+    }
+
+    /// All points, by their number.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// Names of the axes, in the order in which points first have them.
+    pub fn axes(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.points.iter().flat_map(|point| &point.values) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Arguments of a point behind the command's name, as a shell would hand them over.
+    pub fn arguments(&self, point: &Point) -> Vec<String> {
+        let shared = self.options.iter().flat_map(|(name, values)| {
+            values.iter().filter_map(move |value| argument(name, value))
+        });
+        let own = point.values.iter().filter_map(|(name, value)| argument(name, value));
+        self.inputs.iter().cloned().chain(shared).chain(own).collect()
+    }
+
+    /// A name stands in one place: as an option, or as an axis.
+    fn check(&self) -> Result<(), Fault> {
+        let twice =
+            self.axes().into_iter().find(|axis| self.options.iter().any(|(name, _)| name == axis));
+        twice.map_or(Ok(()), |name| {
+            Err((name.into(), "it is an option and an axis; leave one out".into()))
+        })
+    }
+}
+
+/// `--name=value`; `--name` for a switch that is on.
+fn argument(name: &str, value: &str) -> Option<String> {
+    match (name.split_once('.'), value) {
+        (Some((DEFINE, variable)), _) => Some(format!("-D{variable}={value}")),
+        (_, "true") => Some(format!("--{name}")),
+        (_, "false") => None,
+        _ => Some(format!("--{name}={value}")),
+    }
+}
+
+/// Names with `-`, as the command line has them; variables are `define.NAME`.
+fn flat(table: &Table) -> Result<Vec<(String, &Value)>, Fault> {
+    let mut all = Vec::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(variables) if name == DEFINE => {
+                all.extend(
+                    variables.iter().map(|(name, value)| (format!("{DEFINE}.{name}"), value)),
+                );
+            }
+            _ if name.is_empty() || name.starts_with('-') => {
+                return Err((name.clone(), "write the option without its dashes".into()));
+            }
+            _ => all.push((name.replace('_', "-"), value)),
+        }
+    }
+    Ok(all)
+}
+
+fn options(table: &Table) -> Result<Vec<Named>, Fault> {
+    let option = |(name, value): (String, &Value)| match value {
+        Value::Array(list) => {
+            let values: Option<Vec<_>> = list.iter().map(scalar).collect();
+            values
+                .map(|values| (name.clone(), values))
+                .ok_or((name, "give numbers or texts".into()))
+        }
+        value => scalar(value)
+            .map(|value| (name.clone(), vec![value]))
+            .ok_or((name, "give a number or a text".into())),
+    };
+    flat(table)?.into_iter().map(option).collect()
+}
+
+fn axes(table: &Table) -> Result<Vec<Named>, Fault> {
+    let axis = |(name, value): (String, &Value)| match values(value) {
+        Ok(values) => Ok((name, values)),
+        Err(problem) => Err((name, problem)),
+    };
+    flat(table)?.into_iter().map(axis).collect()
+}
+
+/// A point of a list.
+fn listed(table: &Table) -> Result<Vec<(String, String)>, Fault> {
+    let value = |(name, value): (String, &Value)| {
+        scalar(value)
+            .map(|value| (name.clone(), value))
+            .ok_or((name, "give a number or a text".into()))
+    };
+    flat(table)?.into_iter().map(value).collect()
+}
+
+/// Each listed point with all combinations of the axes; the last axis changes first.
+fn combine(listed: &[Vec<(String, String)>], axes: &[Named]) -> Result<Vec<Point>, Fault> {
+    let grid = axes.iter().fold(1_u64, |all, (_, values)| all.saturating_mul(values.len() as u64));
+    let count = grid.saturating_mul(listed.len().max(1) as u64);
+    if count > POINTS_MAX {
+        return Err((
+            "axes".into(),
+            format!("they make {count} points; {POINTS_MAX} are the most"),
+        ));
+    }
+    let nothing = [Vec::new()];
+    let listed = if listed.is_empty() { &nothing } else { listed };
+    let mut all: Vec<Vec<(String, String)>> = Vec::with_capacity(count as usize);
+    for given in listed {
+        for mut at in 0..grid {
+            let mut values = Vec::with_capacity(axes.len());
+            for (name, choices) in axes.iter().rev() {
+                let choice = &choices[(at % choices.len() as u64) as usize];
+                values.push((name.clone(), choice.clone()));
+                at /= choices.len() as u64;
+            }
+            values.reverse();
+            all.push(given.iter().cloned().chain(values).collect());
+        }
+    }
+    Ok((0..).zip(all).map(|(number, values)| Point { number, values }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(text: &str) -> Result<Sweep, String> {
+        let head = "command = 'bench'\ninputs = ['a.fio']\n";
+        Sweep::parse(&format!("{head}{text}"), "s.toml").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn points_are_all_combinations_of_list_and_axes() {
+        let text = "[[points]]\nstack = 'f2fs'\n[[points]]\nstack = 'ext4'\nop = 7\n[axes]\nseed = [1, 2]\n";
+        let names: Vec<String> = sweep(text).unwrap().points().iter().map(Point::name).collect();
+        let [f2fs, ext4] = ["stack=f2fs", "stack=ext4 op=7"];
+        assert_eq!(
+            names,
+            [f2fs, f2fs, ext4, ext4]
+                .iter()
+                .zip([1, 2, 1, 2])
+                .map(|(p, s)| format!("{p} seed={s}"))
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(sweep(text).unwrap().axes(), ["stack", "seed", "op"]);
+    }
+
+    #[test]
+    fn options_are_those_of_the_command_line() {
+        let text = "[options]\nstack = ['f2fs', 'ext4']\nfinal_sync = true\nrestart = false\n[options.define]\nSIZE = '8m'\n\
+            [axes.define]\nBS = ['4k']\n";
+        let sweep = sweep(text).unwrap();
+        assert_eq!(
+            sweep.arguments(&sweep.points()[0]),
+            ["a.fio", "--stack=f2fs", "--stack=ext4", "--final-sync", "-DSIZE=8m", "-DBS=4k"]
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, part) in [
+            ("[axis]\nop = [1]\n", "unknown field `axis`"),
+            ("[axes]\nop = []\n", "s.toml: op: it has no values"),
+            ("[axes]\n--op = [1]\n", "without its dashes"),
+            ("[axes]\nseed = [1]\n[options]\nseed = 2\n", "an option and an axis"),
+            ("[options]\nop = { from = 1 }\n", "op: give a number or a text"),
+            (
+                "[axes]\na = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }\n",
+                "4000000 points",
+            ),
+        ] {
+            let message = sweep(text).unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+        let message =
+            Sweep::parse("command = 'bench'\ninputs = []", "s.toml").unwrap_err().to_string();
+        assert!(message.contains("inputs: name a job"), "{message}");
+        assert!(Sweep::parse("command = 'fly'\ninputs = ['a']", "s.toml").is_err());
+    }
+}
