@@ -55,17 +55,11 @@ mod tests {
     #[test]
     fn no_more_than_all_is_given_at_a_time() {
         let (budget, now, most) = (Budget::new(10), AtomicU64::new(0), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            for need in [3, 4, 5, 20, 6, 1, 9, 2] {
-                let (budget, now, most) = (&budget, &now, &most);
-                scope.spawn(move || {
-                    let part = budget.take(need);
-                    let sum = now.fetch_add(part.amount, Ordering::SeqCst) + part.amount;
-                    most.fetch_max(sum, Ordering::SeqCst);
-                    std::thread::yield_now();
-                    now.fetch_sub(part.amount, Ordering::SeqCst);
-                });
-            }
+        dovetail_lab::run_all(&[3, 4, 5, 20, 6, 1, 9, 2], 8, |_, need| {
+            let part = budget.take(*need);
+            let sum = now.fetch_add(part.amount, Ordering::SeqCst) + part.amount;
+            most.fetch_max(sum, Ordering::SeqCst);
+            now.fetch_sub(part.amount, Ordering::SeqCst);
         });
         assert_eq!(most.into_inner(), 10, "20 gets all");
         assert_eq!(*budget.lock(), 10);

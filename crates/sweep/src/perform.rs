@@ -1,8 +1,9 @@
 //! The points of a sweep that are not finished, performed.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use dovetail_lab::run_all;
 use serde_json::{Map, Value};
 
 use crate::budget::Budget;
@@ -56,36 +57,25 @@ pub fn run(
         of_shard().filter(|point| !finished.contains_key(&point.number)).collect();
     let of = of_shard().count();
     let counts = Mutex::new(Performed { before: of - waiting.len(), of, ..Performed::default() });
-    let (next, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let failure = Mutex::new(None);
-    let worker = || {
-        while !ended.load(Ordering::Relaxed)
-            && let Some(point) = waiting.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            let part = budget.take(need(point));
-            let outcome =
-                if ended.load(Ordering::Relaxed) { Outcome::Stopped } else { work(point) };
-            drop(part);
-            let Some((record, whole)) = record(point, outcome) else {
-                ended.store(true, Ordering::Relaxed);
-                return;
-            };
-            let kept = whole.map_or(Ok(()), |text| folder.keep(point, &text));
-            if let Err(error) = kept.and_then(|()| folder.append(&record)) {
-                ended.store(true, Ordering::Relaxed);
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                return;
-            }
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.now += 1;
-            counts.failed += usize::from(record.error.is_some());
-            told(*counts, point);
+    let (ended, failure) = (AtomicBool::new(false), Mutex::new(None));
+    let end = || ended.store(true, Ordering::Relaxed);
+    run_all(&waiting, threads, |_, point| {
+        let part = budget.take(need(point));
+        if ended.load(Ordering::Relaxed) {
+            return;
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, waiting.len().max(1)) {
-            scope.spawn(worker);
+        let outcome = work(point);
+        drop(part);
+        let Some((record, whole)) = record(point, outcome) else { return end() };
+        let kept = whole.map_or(Ok(()), |text| folder.keep(point, &text));
+        if let Err(error) = kept.and_then(|()| folder.append(&record)) {
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            return end();
         }
+        let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.now += 1;
+        counts.failed += usize::from(record.error.is_some());
+        told(*counts, point);
     });
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
