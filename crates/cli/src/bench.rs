@@ -6,7 +6,7 @@ mod stacks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use dovetail_lab::bench::{
@@ -258,19 +258,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.files.check_writable()?;
     check_memory(arguments, &stacks)?;
     let stop = stop_flag()?;
-    let experiment = Experiment {
-        source: &source,
-        fill: arguments.fill.map(|amount| Fill { amount, with: arguments.fill_with.into() }),
-        stacks: &stacks,
-        scale: arguments.scale,
-        seed: arguments.seed,
-        repetitions: arguments.repeat,
-        stop: &stop,
-        precondition: arguments.precondition,
-        final_sync: arguments.final_sync,
-        restart: arguments.restart,
-        progress: &|_, _| {},
-    };
+    let experiment = experiment(arguments, &source, &stacks, &stop);
     if arguments.sensitivity {
         return sensitivity::run(&experiment, arguments.jobs);
     }
@@ -295,6 +283,52 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::Failed(complaints.join("\ndovetail: ")))
+    }
+}
+
+/// Results of a call that is one of many: nothing is shown or written, and its runs come one after
+/// the other.
+///
+/// # Errors
+/// Arguments that make no sense, a run that cannot begin or that ends early.
+pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Results, Failure> {
+    let source = source(arguments)?;
+    let stacks = stacks::stacks(arguments)?;
+    let (results, failures) = experiment(arguments, &source, &stacks, stop).run(1, &|_| {});
+    let complaints = complaints(&results, &failures);
+    if complaints.is_empty() { Ok(results) } else { Err(Failure::Failed(complaints.join("; "))) }
+}
+
+/// Bytes of memory that such a call takes: those of its largest drive.
+///
+/// # Errors
+/// Arguments that make no sense.
+pub(crate) fn memory_of(arguments: &Arguments) -> Result<u64, Failure> {
+    let stacks = stacks::stacks(arguments)?;
+    let drives = stacks
+        .iter()
+        .map(|stack| stack.drive_config(arguments.scale, arguments.seed).map_err(Failure::failed));
+    Ok(memory::of(drives.collect::<Result<Vec<_>, _>>()?.iter()))
+}
+
+fn experiment<'a>(
+    arguments: &Arguments,
+    source: &'a Source,
+    stacks: &'a [Stack],
+    stop: &'a AtomicBool,
+) -> Experiment<'a> {
+    Experiment {
+        source,
+        fill: arguments.fill.map(|amount| Fill { amount, with: arguments.fill_with.into() }),
+        stacks,
+        scale: arguments.scale,
+        seed: arguments.seed,
+        repetitions: arguments.repeat,
+        stop,
+        precondition: arguments.precondition,
+        final_sync: arguments.final_sync,
+        restart: arguments.restart,
+        progress: &|_, _| {},
     }
 }
 

@@ -17,8 +17,7 @@ pub(crate) fn text<R: Serialize>(runs: &[R]) -> Result<String, Failure> {
     let mut names: Vec<String> = Vec::new();
     let mut rows = Vec::new();
     for run in runs {
-        let mut columns = Vec::new();
-        flatten("", &serde_json::to_value(run).map_err(Failure::failed)?, &mut columns);
+        let columns = figures(run)?;
         for (name, _) in &columns {
             if !names.contains(name) {
                 names.push(name.clone());
@@ -29,14 +28,29 @@ pub(crate) fn text<R: Serialize>(runs: &[R]) -> Result<String, Failure> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(&names).map_err(Failure::failed)?;
     for row in &rows {
-        let fields = names.iter().map(|name| row.get(name).map_or("", String::as_str));
+        let fields = names.iter().map(|name| row.get(name).map_or_else(String::new, field));
         writer.write_record(fields).map_err(Failure::failed)?;
     }
     let bytes = writer.into_inner().map_err(Failure::failed)?;
     String::from_utf8(bytes).map_err(Failure::failed)
 }
 
-fn flatten(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
+/// Single figures of a run, named by their path with dots.
+pub(crate) fn figures<R: Serialize>(run: &R) -> Result<Vec<(String, Value)>, Failure> {
+    let mut figures = Vec::new();
+    flatten("", &serde_json::to_value(run).map_err(Failure::failed)?, &mut figures);
+    Ok(figures)
+}
+
+fn field(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+fn flatten(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
     match value {
         Value::Array(jobs) if path == JOBS && jobs.len() > 1 => {
             for job in jobs {
@@ -51,8 +65,8 @@ fn flatten(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
                 flatten(&path, value, into);
             }
         }
-        Value::Null => into.push((path.into(), String::new())),
-        Value::String(text) => into.push((path.into(), text.clone())),
-        Value::Bool(_) | Value::Number(_) => into.push((path.into(), value.to_string())),
+        Value::Null | Value::String(_) | Value::Bool(_) | Value::Number(_) => {
+            into.push((path.into(), value.clone()));
+        }
     }
 }

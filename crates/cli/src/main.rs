@@ -32,6 +32,7 @@ mod sensitivity;
 mod serve;
 mod signals;
 mod stack;
+mod sweep;
 mod table;
 
 use std::process::ExitCode;
@@ -77,6 +78,8 @@ enum Command {
     Linux(linux::Command),
     /// Replay block traces on simulated drives, side by side.
     Replay(Box<replay::Arguments>),
+    /// Run a file of combinations, so that it may be stopped and go on; a table at its end.
+    Sweep(sweep::Arguments),
     /// Look at the drive profiles.
     #[command(subcommand)]
     Drive(drive::Command),
@@ -153,6 +156,7 @@ fn run(command: Command) -> ExitCode {
         Command::Stack(command) => stack::run(&command),
         Command::Linux(command) => linux::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Sweep(arguments) => sweep::run(&arguments),
         Command::Drive(command) => drive::run(&command),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Devirtualize(arguments) => devirtualize::run(&arguments),

@@ -11,6 +11,11 @@ use crate::Failure;
 /// Memory that the rest of a run takes beside its drive. Assumed.
 const BESIDE: u64 = 64 << 20;
 
+/// Bytes that a run takes on the largest of these drives.
+pub(crate) fn of<'a>(drives: impl Iterator<Item = &'a DriveConfig>) -> u64 {
+    drives.map(|drive| drive.memory_bytes().saturating_add(BESIDE)).max().unwrap_or(BESIDE)
+}
+
 /// Refuses drives that the machine has no room for, of which `at_a_time` are there at once.
 pub(crate) fn check<'a>(
     drives: impl Iterator<Item = &'a DriveConfig>,

@@ -50,6 +50,51 @@ impl Drop for Heartbeat {
     }
 }
 
+/// A count of many like things: a bar on a terminal, a line every ten seconds elsewhere.
+pub(crate) struct Counter {
+    bar: Option<ProgressBar>,
+    unit: &'static str,
+    begun: Instant,
+    last: Mutex<Instant>,
+}
+
+impl Counter {
+    /// Counts `unit`, a word such as "points".
+    pub(crate) fn new(unit: &'static str) -> Self {
+        let now = Instant::now();
+        let bar = (std::io::stderr().is_terminal() && !log::is_on()).then(|| ProgressBar::new(0));
+        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {eta} left");
+        if let (Some(bar), Ok(style)) = (&bar, style) {
+            bar.set_style(style);
+        }
+        Self { bar, unit, begun: now, last: Mutex::new(now) }
+    }
+
+    /// So many of them are done; the last was `name`.
+    pub(crate) fn tell(&self, done: usize, of: usize, name: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(name.to_owned());
+            return;
+        }
+        let mut last = locked(&self.last);
+        if last.elapsed() >= LINE_EVERY {
+            *last = Instant::now();
+            let seconds = self.begun.elapsed().as_secs();
+            eprintln!("dovetail: {done} of {of} {} in {seconds} s", self.unit);
+        }
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// The bars of all runs. On anything but a terminal they show nothing, nor where a
 /// log would run through them.
 pub(crate) struct Bars {

@@ -163,6 +163,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\ndovetail: "))) }
 }
 
+/// Results of a call that is one of many: nothing is shown or written, and its runs come one after
+/// the other.
+///
+/// # Errors
+/// Arguments that make no sense, a run that cannot begin or that ends early.
+pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Results, Failure> {
+    let jobs = jobs(arguments)?;
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    let runs = jobs.iter().map(|job| replay_until(job, &is_stopped, &mut |_| {}));
+    let runs = runs.collect::<Result<Vec<_>, _>>().map_err(Failure::failed)?;
+    let scale = arguments.scale.map_or(1.0, Ratio::value);
+    Ok(Results::of(workload(&jobs), scale, arguments.seed, runs))
+}
+
+/// Bytes of memory that such a call takes: those of its largest drive.
+///
+/// # Errors
+/// Arguments that make no sense.
+pub(crate) fn memory_of(arguments: &Arguments) -> Result<u64, Failure> {
+    Ok(memory::of(jobs(arguments)?.iter().map(|job| &job.drive)))
+}
+
 /// Performs the jobs in parallel; returns the results in their order, and what the others say. Once
 /// `stop` is set, of those under way what they have is a result, and others are left out.
 ///

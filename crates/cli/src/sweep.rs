@@ -1,0 +1,223 @@
+//! `dovetail sweep`: a file of combinations, performed by `bench` or `replay`, and its table.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, FromArgMatches, Subcommand};
+use dovetail_lab::results::Results;
+use dovetail_sweep::{
+    Budget, Command, Folder, Outcome, Performed, Point, Shard, Sweep, merge, table,
+};
+use serde_json::{Map, Value};
+
+use crate::bench::threads;
+use crate::progress::Counter;
+use crate::signals::{stop_flag, stopped};
+use crate::{Failure, bench, csv_out, memory, replay};
+
+/// Memory of the machine that a sweep takes at most, in percent: the rest is for what estimates miss
+/// (assumed).
+const MEMORY_PERCENT: u64 = 80;
+/// Name of the table in the folder of results.
+const TABLE: &str = "table.csv";
+/// Options that are the sweep's own: each point writes into its folder, and runs on one core.
+const OWN: [&str; 8] =
+    ["json", "csv", "report", "fio-json", "jobs", "table", "columns", "keep-going"];
+
+/// Run a file of combinations: a command, shared options, and axes.
+///
+/// Each finished point is kept at once in the folder of results. The same command goes on where it
+/// was stopped or killed. At the end the folder has table.csv, a row for each run.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Also>,
+    /// The sweep: a TOML file (`dovetail help sweeps`).
+    #[arg(required = true)]
+    file: Option<PathBuf>,
+    /// Folder of results; made if it is not there [default: the file's name with .sweep].
+    #[arg(long, value_name = "FOLDER")]
+    results: Option<PathBuf>,
+    /// Only a part of the points, such as 1/4 to 4/4, for batch systems. All parts may share a
+    /// folder.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Points at the same time; all cores if not given, fewer if memory is short.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// Show the points, and the command of each, without running any.
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Also {
+    /// Join folders of results of one sweep, and write the table of all.
+    Merge {
+        /// Folder of the joined results; made if it is not there.
+        into: PathBuf,
+        /// Folders of the parts.
+        #[arg(required = true)]
+        folders: Vec<PathBuf>,
+    },
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match (&arguments.command, &arguments.file) {
+        (Some(Also::Merge { into, folders }), _) => join(into, folders),
+        (None, Some(file)) => perform(arguments, file),
+        (None, None) => Err(Failure::Usage("give the file of a sweep".into())),
+    }
+}
+
+fn join(into: &Path, folders: &[PathBuf]) -> Result<(), Failure> {
+    let (sweep, records) = merge(into, folders).map_err(Failure::failed)?;
+    let text = table(&sweep, &records).map_err(Failure::failed)?;
+    let path = into.join(TABLE);
+    std::fs::write(&path, text)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    println!("{} of {} points in {}", records.len(), sweep.points().len(), path.display());
+    Ok(())
+}
+
+/// A point's command, its arguments understood.
+enum Call {
+    Bench(Box<bench::Arguments>),
+    Replay(Box<replay::Arguments>),
+}
+
+impl Call {
+    fn of(sweep: &Sweep, point: &Point) -> Result<Self, Failure> {
+        let given = sweep.arguments(point);
+        let named = |error: clap::Error| {
+            // clap's first line is the sentence; its usage is that of another command line
+            let text = error.to_string();
+            let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            Failure::Usage(format!("point {} ({}): {sentence}", point.number, point.name()))
+        };
+        let parse = |name: &'static str, of: fn(clap::Command) -> clap::Command| {
+            let command = of(clap::Command::new(name).no_binary_name(true));
+            command.try_get_matches_from(&given).map_err(named)
+        };
+        match sweep.command {
+            Command::Bench => {
+                let matches = parse("bench", bench::Arguments::augment_args)?;
+                let arguments = bench::Arguments::from_arg_matches(&matches).map_err(named)?;
+                Ok(Self::Bench(Box::new(arguments)))
+            }
+            Command::Replay => {
+                let matches = parse("replay", replay::Arguments::augment_args)?;
+                let arguments = replay::Arguments::from_arg_matches(&matches).map_err(named)?;
+                Ok(Self::Replay(Box::new(arguments)))
+            }
+        }
+    }
+
+    fn memory(&self) -> Result<u64, Failure> {
+        match self {
+            Self::Bench(arguments) => bench::memory_of(arguments),
+            Self::Replay(arguments) => replay::memory_of(arguments),
+        }
+    }
+
+    fn measure(&self, stop: &AtomicBool) -> Result<Results, Failure> {
+        match self {
+            Self::Bench(arguments) => bench::measure(arguments, stop),
+            Self::Replay(arguments) => replay::measure(arguments, stop),
+        }
+    }
+}
+
+fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
+    let name = file.display().to_string();
+    let text = dovetail_time::read_text(file)
+        .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
+    let sweep = Sweep::parse(&text, &name).map_err(|error| Failure::Usage(error.to_string()))?;
+    let calls = calls(&sweep)?;
+    if arguments.list {
+        list(&sweep);
+        return Ok(());
+    }
+    let shard = arguments.shard.unwrap_or(Shard::WHOLE);
+    let results = arguments.results.clone().unwrap_or_else(|| file.with_extension("sweep"));
+    let program = concat!("dovetail ", env!("DOVETAIL_VERSION"));
+    let folder = Folder::open(&results, &sweep, program, shard).map_err(Failure::failed)?;
+    let stop = stop_flag()?;
+    let room = memory::room().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_PERCENT);
+    let counter = Counter::new("points");
+    let done = dovetail_sweep::run(
+        (&sweep, shard),
+        &folder,
+        (threads(arguments.jobs), &Budget::new(room)),
+        |point| calls[point.number as usize].memory().unwrap_or(0),
+        |point| outcome(&calls[point.number as usize], &sweep, &stop),
+        |performed, point| {
+            let Performed { before, now, of, .. } = performed;
+            counter.tell(before + now, of, &point.name());
+        },
+    );
+    drop(counter);
+    let done = done.map_err(Failure::failed)?;
+    let text =
+        table(&sweep, &folder.records().map_err(Failure::failed)?).map_err(Failure::failed)?;
+    folder.write(TABLE, &text).map_err(Failure::failed)?;
+    let table = results.join(TABLE);
+    println!("{} of {} points in {}", done.before + done.now, done.of, table.display());
+    if stop.load(Ordering::Relaxed) {
+        return Err(stopped());
+    }
+    match done.failed {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("1 point failed: its row in the table says why".into())),
+        failed => Err(Failure::Failed(format!("{failed} points failed: their rows say why"))),
+    }
+}
+
+/// The calls of all points. What is wrong with one is found before any runs.
+fn calls(sweep: &Sweep) -> Result<Vec<Call>, Failure> {
+    let is_own = |argument: &String| {
+        let name = argument.trim_start_matches("--").split('=').next().unwrap_or_default();
+        argument.starts_with("--") && OWN.contains(&name)
+    };
+    if let Some(own) =
+        sweep.points().first().and_then(|p| sweep.arguments(p).into_iter().find(is_own))
+    {
+        return Err(Failure::Usage(format!(
+            "{own} is not for a sweep: its results go to the folder of results; leave it out"
+        )));
+    }
+    sweep.points().iter().map(|point| Call::of(sweep, point)).collect()
+}
+
+fn list(sweep: &Sweep) {
+    let command = match sweep.command {
+        Command::Bench => "bench",
+        Command::Replay => "replay",
+    };
+    for point in sweep.points() {
+        println!("{:6} dovetail {command} {}", point.number, sweep.arguments(point).join(" "));
+    }
+}
+
+fn outcome(call: &Call, sweep: &Sweep, stop: &AtomicBool) -> Outcome {
+    let measured = call.measure(stop);
+    if stop.load(Ordering::Relaxed) {
+        return Outcome::Stopped;
+    }
+    match measured.and_then(|results| kept(&results, sweep.series)) {
+        Ok((runs, whole)) => Outcome::Done(runs, whole),
+        Err(Failure::Usage(message) | Failure::Failed(message)) => Outcome::Failed(message),
+    }
+}
+
+type Kept = (Vec<Map<String, Value>>, Option<String>);
+
+/// Single figures of each run, and all of the results if they are to be kept.
+fn kept(results: &Results, whole: bool) -> Result<Kept, Failure> {
+    let figures = |run| csv_out::figures(run).map(|figures| figures.into_iter().collect());
+    let runs = results.runs.iter().map(figures).collect::<Result<_, _>>()?;
+    let whole =
+        whole.then(|| serde_json::to_string(results)).transpose().map_err(Failure::failed)?;
+    Ok((runs, whole))
+}
