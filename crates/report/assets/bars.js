@@ -4,41 +4,47 @@
 /** Textures of causes in the style sheet. */
 const TEXTURES = 8;
 
-/** `causes` are `{key, name}` each, and `index`, their texture, if it is not their place; `parts(run)` has the counts by
- * key, in `unit`. `choice.whole(parts, total, run)` is what a run's values are divided by, `choice.text` writes the
- * quotient. */
+/** `causes` are `{key, name}` each, and `index`, their texture, if it is not their place, or `mark`, a class of its own;
+ * `parts(run)` has the counts by key, in `unit`. `choice.whole(parts, total, run)` is what a run's values are divided by,
+ * `choice.text` writes the quotient. With `choice.beside`, `{head, value(run), text}`, a second bar stands beside each,
+ * and `choice.head` is the heading of the first ones. */
 function causeBars(frame, causes, parts, unit, choice) {
   const bars = frame.runs.map(run => causeBar(run, causes, parts(run) ?? {}, choice)).filter(bar => bar.total > 0 && bar.whole > 0);
   if (!bars.length) return frame.empty(choice.none);
   const most = bars.reduce((most, bar) => Math.max(most, bar.total / bar.whole), 0);
-  for (const bar of bars) bar.box = barBox(bar, most, causes, choice);
-  frame.plot.append(...bars.map(bar => bar.box));
+  const mostBeside = bars.reduce((most, bar) => Math.max(most, bar.beside), 0);
+  for (const bar of bars) bar.box = barBox(bar, { most, mostBeside }, causes, choice);
+  const heads = choice.beside ? [el("div", { class: "bar pair heads" }, el("p", {}, choice.head), el("p", {}, choice.beside.head))] : [];
+  frame.plot.append(...heads, ...bars.map(bar => bar.box));
   frame.legend(causes.map((cause, place) => ({ mark: el("span", { class: `key ${texture(cause, place)}`, "aria-hidden": "true" }), label: cause.name })));
   frame.focusable(frame.plot, `${frame.chart.title}, ${choice.name}: ${bars.length} ${bars.length === 1 ? "run" : "runs"}`);
-  return new BarView(frame, bars, causes, unit, choice);
+  return new BarView(frame, bars, causes, { unit, choice, most, mostBeside });
 }
 
-function texture({ index }, place) {
-  return `t${(index ?? place) % TEXTURES}`;
+function texture({ index, mark }, place) {
+  return mark ?? `t${(index ?? place) % TEXTURES}`;
 }
 
 function causeBar(run, causes, counts, choice) {
   const parts = causes.map(cause => counts[cause.key] ?? 0);
   const total = parts.reduce((sum, part) => sum + part, 0);
-  return { run, parts, total, whole: choice.whole(counts, total, run) };
+  return { run, parts, total, whole: choice.whole(counts, total, run), beside: choice.beside?.value(run) ?? 0 };
 }
 
-function barBox(bar, most, causes, choice) {
-  const width = part => `width: ${(100 * part) / bar.whole / most}%`;
-  bar.marks = bar.parts.map((part, index) => el("i", { class: texture(causes[index], index), style: width(part) }));
-  return el("div", { class: "bar" },
-    el("div", {}, swatch(bar.run.index), el("span", { class: "label" }, bar.run.label), el("span", { class: "value" }, choice.text(bar.total / bar.whole))),
-    el("div", { class: "track" }, ...bar.marks));
+function barBox(bar, { most, mostBeside }, causes, choice) {
+  const width = (part, whole) => `width: ${whole > 0 ? (100 * part) / whole : 0}%`;
+  bar.marks = bar.parts.map((part, index) => el("i", { class: texture(causes[index], index), style: width(part / bar.whole, most) }));
+  const head = (text, ...before) => el("div", {}, ...before, el("span", { class: "value" }, text));
+  const own = [head(choice.text(bar.total / bar.whole), swatch(bar.run.index), el("span", { class: "label" }, bar.run.label)), el("div", { class: "track" }, ...bar.marks)];
+  if (!choice.beside) return el("div", { class: "bar" }, ...own);
+  const rate = el("i", { style: `${width(bar.beside, mostBeside)}; background: var(--run-${bar.run.index % COLOURS})` });
+  const beside = el("div", {}, head(choice.beside.text(bar.beside), el("span", { class: "label" })), el("div", { class: "track" }, rate));
+  return el("div", { class: "bar pair" }, el("div", {}, ...own), beside);
 }
 
 class BarView {
-  constructor(frame, bars, causes, unit, choice) {
-    Object.assign(this, { frame, bars, causes, unit, choice, at: null });
+  constructor(frame, bars, causes, { unit, choice, most, mostBeside }) {
+    Object.assign(this, { frame, bars, causes, unit, choice, most, mostBeside, at: null });
     bars.forEach((bar, row) => {
       bar.box.addEventListener("pointerenter", () => this.goTo(row, null, false));
       bar.marks.forEach((mark, part) => mark.addEventListener("pointerenter", () => this.goTo(row, part, false)));
@@ -78,7 +84,13 @@ class BarView {
   }
 
   rows() {
-    return [["run", ...this.causes.map(cause => `${cause.key}_${this.unit}`)], ...this.bars.map(bar => [bar.run.label, ...bar.parts])];
+    const { beside } = this.choice;
+    const heads = ["run", ...this.causes.map(cause => `${cause.key}_${this.unit}`), ...(beside ? [beside.head.toLowerCase()] : [])];
+    return [heads, ...this.bars.map(bar => [bar.run.label, ...bar.parts, ...(beside ? [bar.beside] : [])])];
+  }
+
+  svg(theme) {
+    return barsSvg(this, theme);
   }
 
   destroy() {

@@ -18,6 +18,7 @@ const LATENCY_OF = { read: "Read", write: "Write", flush: "Sync" };
 const onFiles = runs => runs.some(run => !run.data.trace);
 
 const CHARTS = [
+  OVERVIEW,
   ...curves(TIME, ""),
   ...curves(WRITTEN, "-written").map(chart => ({ ...chart, when: onFiles })),
   {

@@ -5,6 +5,7 @@
 //   id, title, about     its anchor, heading and what it shows
 //   section              the heading that it stands under
 //   wide                 optional; takes the full width
+//   runs                 optional; its own runs in place of the report's
 //   choices              optional; `{name, ...}` for each of several things that it can show, or a function of the runs
 //   when(runs)           optional; whether these runs have such a chart
 //   start(runs)          optional; the index of the choice at the start, else 0
@@ -13,6 +14,7 @@
 // and `render` returns a view:
 //
 //   rows()               the data as rows for CSV, headings first
+//   svg(theme)           the chart as the text of an SVG file, in the colours of `theme`
 //   move(dx, dy)         moves the cursor by steps; false if that key means nothing here
 //   edge(end)            moves it to the start (-1) or the end (1)
 //   zoom(factor)         optional; above 1 shows less
@@ -46,15 +48,15 @@ class Frame {
   constructor(chart, report) {
     this.chart = chart;
     this.report = report;
-    this.choices = typeof chart.choices === "function" ? chart.choices(report.runs) : chart.choices ?? [];
-    this.choice = chart.start?.(report.runs) ?? 0;
+    this.choices = typeof chart.choices === "function" ? chart.choices(chart.runs ?? report.runs) : chart.choices ?? [];
+    this.choice = chart.start?.(chart.runs ?? report.runs) ?? 0;
     this.memory = {}; // what a chart keeps while it is drawn anew, such as its zoom
     this.view = null;
     this.build();
   }
 
   get runs() {
-    return this.report.shown();
+    return this.chart.runs ?? this.report.shown();
   }
 
   get chosen() {
@@ -92,9 +94,10 @@ class Frame {
       button("−", `Zoom out${of}`, () => this.zoom(0.5)),
       button("Whole", `Show everything${of}`, () => this.view?.reset?.()),
     ];
-    this.csvButton = button("CSV", `Download the data as CSV${of}`, () => this.download());
+    this.csvButton = button("CSV", `Download the data as CSV${of}`, () => this.download("csv", "text/csv", toCsv(this.view.rows())));
+    this.svgButton = button("SVG", `Save the picture as SVG${of}`, () => this.download("svg", "image/svg+xml", this.view.svg(this.report.lightTheme())));
     const choices = this.choices.length > 1 ? this.radios() : null;
-    return el("div", { class: "tools" }, choices, this.controls, el("div", {}, ...this.zoomButtons, this.csvButton));
+    return el("div", { class: "tools" }, choices, this.controls, el("div", {}, ...this.zoomButtons, this.csvButton, this.svgButton));
   }
 
   radios() {
@@ -116,7 +119,7 @@ class Frame {
     this.focusable(this.plot, false);
     this.view = this.runs.length ? this.chart.render(this) : this.empty("Every run is switched off.");
     this.readout.hidden = !this.view;
-    this.csvButton.disabled = !this.view;
+    this.csvButton.disabled = this.svgButton.disabled = !this.view;
     for (const button of this.zoomButtons) button.hidden = !this.view?.zoom;
   }
 
@@ -184,11 +187,11 @@ class Frame {
     }
   }
 
-  download() {
-    if (!this.view) return;
-    const url = URL.createObjectURL(new Blob([toCsv(this.view.rows())], { type: "text/csv" }));
+  /** Saves a text as a file that is named after the chart and its choice. */
+  download(ending, type, text) {
+    const url = URL.createObjectURL(new Blob([text], { type }));
     const choice = this.choiceName.toLowerCase().replace(/[^a-z0-9]+/g, "-");
-    el("a", { href: url, download: ["dovetail", this.chart.id, choice].filter(Boolean).join("-") + ".csv" }).click();
+    el("a", { href: url, download: `${["dovetail", this.chart.id, choice].filter(Boolean).join("-")}.${ending}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
   }
 }

@@ -21,7 +21,7 @@ function heatMaps(frame, maps, kind) {
   const views = drawn.map(map => new HeatMap(frame, map, scale, kind));
   frame.plot.append(rampLegend(scale, kind), el("div", { class: "maps" }, ...views.map(view => view.box)));
   views.forEach(view => view.draw());
-  return new MapsView(frame, drawn, kind);
+  return new MapsView(frame, drawn, kind, scale);
 }
 
 function mapScale(maps, { range }) {
@@ -134,12 +134,15 @@ class HeatMap {
 
 /** All maps, for the download. */
 class MapsView {
-  constructor(frame, maps, kind) {
-    Object.assign(this, { frame, maps, kind });
+  constructor(frame, maps, kind, scale) {
+    Object.assign(this, { frame, maps, kind, scale });
   }
 
   rows() {
     const cells = ({ run, rows }) => rows.flatMap((row, y) => row.map((value, x) => [run.label, y, x, value]));
     return [["run", ...this.kind.columns], ...this.maps.flatMap(cells)];
+  }
+  svg(theme) {
+    return mapsSvg(this, theme);
   }
 }

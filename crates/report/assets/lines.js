@@ -120,4 +120,7 @@ class LineView extends PlotView {
     const heads = ["run", "line", x.csv, y.csv];
     return [heads, ...this.drawn.flatMap(line => line.x.map((value, index) => [line.run.label, line.name, value, line.y[index]]).slice(line.skip ?? 0))];
   }
+  svg(theme) {
+    return linesSvg(this, theme);
+  }
 }

@@ -34,6 +34,16 @@ class Report {
     this.frames = CHARTS.filter(chart => !chart.when || chart.when(this.runs)).map(chart => new Frame(chart, this));
   }
 
+  /** The colours of paper, whatever the page has now. */
+  lightTheme() {
+    const style = document.getElementById("dark");
+    const { media } = style;
+    this.applyTheme(false);
+    const theme = new Theme();
+    style.media = media;
+    return theme;
+  }
+
   shown() {
     return this.runs.filter(run => run.shown);
   }
@@ -58,10 +68,10 @@ class Report {
     for (const frame of this.frames) frame.draw();
   }
 
-  /** The charts under the headings of their sections. */
+  /** The charts under the headings of their sections; those without a section before all others. */
   layOut() {
     const main = document.getElementById("charts");
-    const sections = new Map();
+    const sections = new Map([[undefined, document.getElementById("first")]]);
     for (const frame of this.frames) {
       const { section } = frame.chart;
       if (!sections.has(section)) {

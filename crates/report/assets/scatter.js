@@ -28,7 +28,7 @@ function scatter(frame) {
   const range = new Window([0, last > 0 ? last : 1], false);
   range.key = `${run.index} ${range.whole}`;
   const view = new ScatterView(frame, view => scatterOptions(frame, view, axes, range), data, range);
-  view.describe(points, run, time);
+  view.describe(points, run, time, axes);
   return view;
 }
 
@@ -83,8 +83,8 @@ function shapes(op, size) {
 }
 
 class ScatterView extends PlotView {
-  describe(points, run, time) {
-    Object.assign(this, { points, run, time });
+  describe(points, run, time, axes) {
+    Object.assign(this, { points, run, time, axes });
     this.ring = el("div", { class: "ring", hidden: true });
     this.plot.over.append(this.ring);
     this.frame.focusable(this.frame.plot, `${this.frame.chart.title}: a sample of ${count(points.length)} requests of ${run.label}`);
@@ -136,5 +136,8 @@ class ScatterView extends PlotView {
 
   rows() {
     return [["run", "time_s", "operation", "first_byte", "bytes"], ...this.points.map(({ t, at, len, op }) => [this.run.label, t, op, at, len])];
+  }
+  svg(theme) {
+    return scatterSvg(this, theme);
   }
 }

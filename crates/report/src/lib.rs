@@ -19,6 +19,7 @@ mod listing;
 mod page;
 mod plain;
 mod results;
+mod sentences;
 mod setup;
 mod summary;
 mod table;
@@ -26,6 +27,7 @@ mod table;
 pub use format::escape;
 pub use plain::{Plain, html as plain_html};
 pub use results::html;
+pub use sentences::sentences;
 
 #[cfg(test)]
 mod tests;

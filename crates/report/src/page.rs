@@ -21,6 +21,8 @@ pub(crate) const CHARTS_JS: &str = concat!(
     include_str!("../assets/series.js"),
     include_str!("../assets/distribution.js"),
     include_str!("../assets/flash.js"),
+    include_str!("../assets/overview.js"),
+    include_str!("../assets/svg.js"),
 );
 /// End of every report's script: it starts the rest.
 pub(crate) const START_JS: &str = include_str!("../assets/report.js");
@@ -36,6 +38,8 @@ pub(crate) struct Page<'a> {
     pub(crate) title: String,
     pub(crate) heading: &'static str,
     pub(crate) lede: String,
+    /// Sentences on the results, plain; none where there is nothing to say.
+    pub(crate) sentences: Vec<String>,
     pub(crate) summary: String,
     pub(crate) setup: String,
     /// Meaning of words in the report.
@@ -50,6 +54,7 @@ impl Page<'_> {
             "title" => self.title.clone(),
             "heading" => self.heading.into(),
             "lede" => self.lede.clone(),
+            "sentences" => verdict(&self.sentences),
             "summary" => self.summary.clone(),
             "setup" => self.setup.clone(),
             "terms" => self.terms.into(),
@@ -63,6 +68,16 @@ impl Page<'_> {
             _ => String::new(),
         })
     }
+}
+
+/// The sentences as paragraphs.
+fn verdict(sentences: &[String]) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let paragraphs: String =
+        sentences.iter().map(|sentence| format!("<p>{}</p>\n", escape(sentence))).collect();
+    format!("<section class=\"verdict\" aria-label=\"In short\">\n{paragraphs}</section>")
 }
 
 /// Replaces each `{{name}}` in `page`. What is put in is not searched again.

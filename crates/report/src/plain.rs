@@ -26,6 +26,7 @@ pub fn html(plain: &Plain) -> String {
         title: plain.title.clone(),
         heading: plain.heading,
         lede: plain.lede.clone(),
+        sentences: Vec::new(),
         summary: plain.summary.clone(),
         setup: plain.setup.clone(),
         terms: plain.terms,

@@ -6,6 +6,7 @@ use dovetail_vfs::Figure;
 
 use super::format::{capitalized, escape, significant};
 use super::page::{Page, counted, names};
+use super::sentences::sentences;
 use super::table::Column;
 use super::{setup, summary};
 
@@ -29,6 +30,7 @@ pub fn html(results: &Results) -> String {
         title: format!("{heading} of {}", escape(&results.workload)),
         heading,
         lede: lede(results),
+        sentences: if results.runs.is_empty() { Vec::new() } else { sentences(results) },
         summary: summary::table(&results.runs),
         setup: setup::table(&results.runs),
         terms: TERMS,

@@ -97,6 +97,8 @@ fn every_run_is_named_in_the_tables() {
 fn nothing_is_loaded_from_elsewhere() {
     let home = "https://github.com/leeoniya/uPlot"; // in the comment at the library's head
     for page in pages(&["one"]) {
+        // the name of a format and of a fill in the same file: neither is loaded
+        let page = page.replace("http://www.w3.org/2000/svg", "").replace("url(#", "");
         let without_comment = page.replace(home, "");
         for load in [
             "http://",

@@ -76,7 +76,46 @@ fn open(page: &Path, profile: &Path) -> (String, String) {
     (dom, console)
 }
 
-/// Opens `html` and looks whether each of `charts` is drawn, and nothing is said on the console.
+/// Presses each chart's SVG button and leaves what it would save in the page, as a browser reads it: the
+/// root, an error of the reader, the title, the number of shapes that show data, and all labels.
+const SAVE_ALL: &str = r#"<script>
+addEventListener("load", () => {
+  const saved = [];
+  window.Blob = class { constructor([text], { type }) { saved.push({ text, type }); } };
+  URL.createObjectURL = () => "data:,";
+  HTMLAnchorElement.prototype.click = () => {};
+  for (const figure of document.querySelectorAll("figure")) {
+    const button = [...figure.querySelectorAll("button")].find(button => button.textContent === "SVG");
+    saved.length = 0;
+    button.click();
+    if (button.disabled || saved.length !== 1) continue;
+    const svg = new DOMParser().parseFromString(saved[0].text, saved[0].type);
+    const found = document.createElement("pre");
+    const texts = [...svg.querySelectorAll("text")].map(text => text.textContent).join("|");
+    const error = svg.querySelector("parsererror") ? "broken" : "none";
+    const shapes = svg.querySelectorAll("path[clip-path], rect[height]:not([height='100%'])").length;
+    found.textContent = `saved ${figure.id}: ${svg.documentElement.tagName} error=${error} shapes=${shapes} |${texts}|`;
+    document.body.append(found);
+  }
+});
+</script></body>"#;
+
+/// Looks whether what a chart's button saves is an SVG file with shapes, its title and `labels`.
+fn saves_svg(dom: &str, chart: &str, labels: &[&str]) {
+    let start = format!("saved {chart}: ");
+    let saved = dom.split(&start).nth(1).unwrap_or_else(|| panic!("{chart} saves no SVG"));
+    let saved = saved.split("</pre>").next().unwrap();
+    assert!(saved.starts_with("svg error=none"), "{chart}: {saved}");
+    let shapes = saved.split("shapes=").nth(1).and_then(|rest| rest.split(' ').next());
+    let shapes: u32 = shapes.unwrap().parse().unwrap();
+    assert!(shapes > 0, "{chart} has no shapes: {saved}");
+    for label in labels {
+        assert!(saved.contains(label), "{chart} has no label {label:?}: {saved}");
+    }
+}
+
+/// Opens `html` and looks whether each of `charts` is drawn and can be saved, and nothing is said on
+/// the console.
 fn draws(html: &str, charts: &[&str]) {
     if std::env::var("DOVETAIL_WITHOUT")
         .is_ok_and(|list| list.split(',').any(|name| name == "chromium"))
@@ -85,7 +124,7 @@ fn draws(html: &str, charts: &[&str]) {
     }
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
-    std::fs::write(&page, html).unwrap();
+    std::fs::write(&page, html.replace("</body>", SAVE_ALL)).unwrap();
     let (dom, console) = open(&page, &folder.path().join("profile"));
     let complaints: Vec<_> = console.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
@@ -98,12 +137,16 @@ fn draws(html: &str, charts: &[&str]) {
         let figure = figure.split("</figure>").next().unwrap();
         let drawn = figure.contains("<canvas") || figure.contains("class=\"track\"");
         assert!(drawn, "nothing is drawn in {chart}");
+        let title = figure.split("</h3>").next().unwrap().rsplit('>').next().unwrap();
+        saves_svg(&dom, chart, &[title, &NASTY.replace('<', "&lt;").replace('>', "&gt;")]);
     }
+    saves_svg(&dom, "throughput", &["Written (MB/s)", "Time since the start of the measurement"]);
 }
 
 #[test]
 fn a_browser_draws_every_chart_of_a_replay_without_a_complaint() {
     let charts = [
+        "overview",
         "throughput",
         "calls",
         "device-waf",
@@ -135,7 +178,8 @@ fn a_browser_draws_every_chart_of_a_bench_without_a_complaint() {
         "events",
     ];
     let over_volume = curves.map(|curve| format!("{curve}-written"));
-    let others = ["causes", "programs", "cdf", "addresses", "sizes", "segments", "dies", "wear"];
+    let others =
+        ["overview", "causes", "programs", "cdf", "addresses", "sizes", "segments", "dies", "wear"];
     let charts: Vec<&str> =
         curves.into_iter().chain(over_volume.iter().map(String::as_str)).chain(others).collect();
     draws(&dovetail_report::html(&bench_results()), &charts);

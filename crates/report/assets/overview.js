@@ -1,0 +1,78 @@
+"use strict";
+// The picture that a report begins with: what was asked for, what came on top, and the rate beside it.
+
+/** Parts of what was written: textures are those of other charts, cleaning looks like the drive's. */
+const OVERVIEW_PARTS = [
+  { key: "asked", name: "Asked for", index: 0 },
+  { key: "files", name: "Added by the file system", index: 2 },
+  { key: "drive", name: "Added by the drive", index: 1 },
+  { key: "memory", name: "Asked for, but kept in memory", mark: "held" },
+];
+
+/** Asked for by a file system's user, that reached the drive, and that the flash did: as parts of what was done. */
+function overviewParts(asked, reached, done) {
+  const through = Math.min(reached, done);
+  const kept = Math.min(asked, through);
+  return { asked: kept, files: through - kept, drive: done - through, memory: asked - kept };
+}
+
+function writtenParts(run) {
+  const totals = run.data.totals ?? {};
+  const reached = (totals.written_blocks ?? 0) * 4096;
+  return overviewParts(run.data.trace ? reached : totals.written_bytes ?? 0, reached, reached * (totals.device_waf ?? 0));
+}
+
+function readParts(run) {
+  const totals = run.data.totals ?? {};
+  const reached = (totals.read_blocks ?? 0) * 4096;
+  const flash = totals.flash_reads ?? {};
+  const own = ((flash.merge ?? 0) + (flash.move ?? 0) + (flash.translation ?? 0)) * (run.data.drive?.page_bytes ?? 0);
+  return overviewParts(run.data.trace ? reached : totals.read_bytes ?? 0, reached, reached + own);
+}
+
+function askedBytes(run, kind) {
+  const totals = run.data.totals ?? {};
+  return run.data.trace ? totals[`${kind}_blocks`] * 4096 : totals[kind === "written" ? "written_bytes" : "read_bytes"] ?? 0;
+}
+
+/** The rate, or, where a trace dictates it, the latency. */
+function besideRate(runs, rate, latency, what) {
+  const isPaced = runs.some(run => run.data.replay?.mode === "timed");
+  if (isPaced) return { head: `p99 latency of ${what} (less is better)`, value: run => run.data.latency?.[latency]?.p99_ns ?? 0, text: value => duration(value) };
+  return { head: `Rate of ${what}`, value: run => run.data.totals?.[rate] ?? 0, text: value => `${significant(value)} MB/s` };
+}
+
+/** What can be shown: writes as they are and for each byte asked for, and reads. */
+function overviewChoices(runs) {
+  const writes = { parts: writtenParts, beside: besideRate(runs, "write_mb_per_s", "write", "writes"), none: "Nothing was written." };
+  const reads = { parts: readParts, beside: besideRate(runs, "read_mb_per_s", "read", "reads"), none: "Nothing was read." };
+  const choices = [
+    { name: "Writes", head: "Bytes written to flash", whole: () => 1, text: bytes, ...writes },
+    { name: "Per byte asked for", head: "Bytes written to flash for each byte asked for", whole: (_, __, run) => askedBytes(run, "written"), text: significant, ...writes },
+    { name: "Reads", head: "Bytes read from the drive, and for its own work", whole: () => 1, text: bytes, ...reads },
+  ];
+  const has = choice => runs.some(run => Object.values(choice.parts(run)).some(part => part > 0) && choice.whole(null, null, run) > 0);
+  const there = choices.filter(has);
+  return there.length ? there : choices.slice(0, 1);
+}
+
+/** Runs that asked for different amounts are compared for each byte; a job that mostly reads begins with its reads. */
+function overviewStart(runs) {
+  const choices = overviewChoices(runs);
+  const sum = kind => runs.reduce((all, run) => all + askedBytes(run, kind), 0);
+  const asked = runs.map(run => askedBytes(run, "written"));
+  const wanted = sum("read") > 4 * sum("written") ? "Reads" : Math.max(...asked) > 1.02 * Math.min(...asked) ? "Per byte asked for" : "Writes";
+  return Math.max(0, choices.findIndex(choice => choice.name === wanted));
+}
+
+/** The chart. */
+const OVERVIEW = {
+  id: "overview", title: "What was asked for, and what it took", wide: true,
+  about: "Left: what the workload asked for, what the file system added and what the drive added by itself. Right: how fast it was.",
+  choices: overviewChoices, start: overviewStart,
+  render: frame => {
+    const { parts } = frame.chosen;
+    const causes = OVERVIEW_PARTS.filter(({ key }) => frame.runs.some(run => parts(run)[key] > 0));
+    return causeBars(frame, causes, parts, "bytes", frame.chosen);
+  },
+};
