@@ -1,5 +1,6 @@
 //! `dovetail reproduce`: the papers' figures, run again.
 
+mod report;
 mod scales;
 
 use std::path::PathBuf;
@@ -68,6 +69,10 @@ pub(crate) struct Arguments {
     /// Statements as CSV, a row for each, to a file; `-` is standard output, after the tables.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "sensitivity", "scales"])]
     csv: Option<PathBuf>,
+    /// Each figure drawn, the paper's numbers beside ours, with its statements: one HTML file that
+    /// needs nothing else.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "sensitivity", "scales"])]
+    report: Option<PathBuf>,
 }
 
 /// The name that stands for all figures.
@@ -79,7 +84,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return list(&figures);
     }
     let mut outputs = Outputs::default();
-    let given = [("--json", &arguments.json), ("--csv", &arguments.csv)];
+    let given =
+        [("--json", &arguments.json), ("--csv", &arguments.csv), ("--report", &arguments.report)];
     for (flag, path) in given {
         path.iter().try_for_each(|path| outputs.output(flag, path))?;
         check_writable(path.iter())?;
@@ -93,6 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = stop_flag()?;
     let mut all = Map::new();
     let mut rows = Vec::new();
+    let mut page = dovetail_report::Figures::default();
     let mut failures = Vec::new();
     for (number, figure) in figures.iter().enumerate() {
         let beat = Heartbeat::new(format!("{} ({} of {})", figure.name, number + 1, figures.len()));
@@ -109,6 +116,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                     failures.extend(differing(figure, &reproduction));
                 }
                 rows.extend(csv_rows(figure, &reproduction));
+                if arguments.report.is_some() {
+                    page.add(&report::of(figure, &reproduction));
+                }
                 all.insert(
                     figure.name.into(),
                     serde_json::to_value(&reproduction).map_err(Failure::failed)?,
@@ -120,6 +130,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.csv {
         write(path, &csv_text(&rows)?)?;
     }
+    if let Some(path) = &arguments.report {
+        write(path, &page.html(String::new()))?;
+    }
     finish(arguments, &all, &failures)
 }
 
@@ -128,11 +141,7 @@ const CSV_COLUMNS: [&str; 7] = ["figure", "scale", "statement", "paper", "ours",
 /// A row for each statement of a figure.
 fn csv_rows(figure: &Figure, reproduction: &Reproduction) -> Vec<[String; 7]> {
     let row = |c: &dovetail_papers::Comparison| {
-        let verdict = match c.verdict() {
-            Verdict::Agrees => "agrees",
-            Verdict::Differs => "differs",
-            Verdict::Shown => "shown",
-        };
+        let verdict = report::verdict(c);
         let [what, paper, ours, rule] = [&c.what, &c.paper, &c.ours, &c.rule].map(Clone::clone);
         let scale = reproduction.results.scale.to_string();
         [figure.name.into(), scale, what, paper, ours, rule, verdict.into()]

@@ -459,6 +459,11 @@ fn a_reproduction_says_what_it_would_run() {
     let statements = value["iplfs-map-size"]["comparisons"].as_array().unwrap().len();
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_records().count();
     assert!(statements > 1 && rows == statements, "{csv}");
+    let page = "reproduce iplfs-map-size iplfs-tables-1-2 --scale 1/512 --report figures.html";
+    done(folder.path(), page);
+    let page = std::fs::read_to_string(folder.path().join("figures.html")).unwrap();
+    assert!(page.contains("<a href=\"#iplfs-map-size\">") && page.len() < 2_000_000);
+    assert!(page.contains("page table and bitmap") && page.contains("\"unit\":\"MiB\""));
     let message = refused(folder.path(), "reproduce iplfs-map-size --csv a --json a", 2);
     assert!(message.contains("--csv cannot write to a"), "{message}");
 }

@@ -7,6 +7,7 @@
 mod answers;
 mod change;
 mod curve;
+mod drawn;
 mod fdp_cachelib;
 mod fsdv_f2fs;
 mod fsdv_figure_5;
@@ -56,6 +57,7 @@ use dovetail_time::Ratio;
 use serde::Serialize;
 
 pub use change::{Change, Changes};
+pub use drawn::Drawn;
 pub use scales::{AtScales, SCALES};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 

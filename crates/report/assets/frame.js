@@ -3,7 +3,9 @@
 // at the cursor, and the keys. A chart is
 //
 //   id, title, about     its anchor, heading and what it shows
-//   section              the heading that it stands under
+//   section              the heading that it stands under, or
+//   place                the id of the element that it stands in
+//   free                 optional; needs no runs
 //   wide                 optional; takes the full width
 //   runs                 optional; its own runs in place of the report's
 //   choices              optional; `{name, ...}` for each of several things that it can show, or a function of the runs
@@ -48,8 +50,8 @@ class Frame {
   constructor(chart, report) {
     this.chart = chart;
     this.report = report;
-    this.choices = typeof chart.choices === "function" ? chart.choices(chart.runs ?? report.runs) : chart.choices ?? [];
-    this.choice = chart.start?.(chart.runs ?? report.runs) ?? 0;
+    this.choices = typeof chart.choices === "function" ? chart.choices(this.all) : chart.choices ?? [];
+    this.choice = chart.start?.(this.all) ?? 0;
     this.memory = {}; // what a chart keeps while it is drawn anew, such as its zoom
     this.view = null;
     this.build();
@@ -57,6 +59,11 @@ class Frame {
 
   get runs() {
     return this.chart.runs ?? this.report.shown();
+  }
+
+  /** The runs that are there, shown or not. */
+  get all() {
+    return this.chart.runs ?? this.report.runs;
   }
 
   get chosen() {
@@ -117,7 +124,7 @@ class Frame {
     this.controls.replaceChildren();
     this.legend([]);
     this.focusable(this.plot, false);
-    this.view = this.runs.length ? this.chart.render(this) : this.empty("Every run is switched off.");
+    this.view = this.runs.length || this.chart.free ? this.chart.render(this) : this.empty("Every run is switched off.");
     this.readout.hidden = !this.view;
     this.csvButton.disabled = this.svgButton.disabled = !this.view;
     for (const button of this.zoomButtons) button.hidden = !this.view?.zoom;

@@ -54,7 +54,7 @@ class Report {
   }
 
   start() {
-    if (!this.runs.length) return;
+    if (!this.runs.length && !CHARTS.some(chart => chart.place)) return;
     this.listRuns();
     this.layOut();
     this.followTheme();
@@ -68,12 +68,14 @@ class Report {
     for (const frame of this.frames) frame.draw();
   }
 
-  /** The charts under the headings of their sections; those without a section before all others. */
+  /** The charts under the headings of their sections, or at the places that they name; those without either before all
+   * others. */
   layOut() {
     const main = document.getElementById("charts");
     const sections = new Map([[undefined, document.getElementById("first")]]);
     for (const frame of this.frames) {
-      const { section } = frame.chart;
+      const { section, place } = frame.chart;
+      if (place) { document.getElementById(place).append(frame.figure); continue; }
       if (!sections.has(section)) {
         sections.set(section, el("div", { class: "grid" }));
         main.append(el("section", {}, el("h2", {}, section), sections.get(section)));

@@ -19,12 +19,12 @@ function overTime(chart) {
 
 function seriesPlot(frame, choice, against) {
   const lines = frame.runs.flatMap(run => (choice.lines ?? [choice]).map(part => seriesLine(run, choice, part, against)));
-  const end = frame.report.runs.reduce((last, run) => Math.max(last, run.data.series?.[against.key]?.at(-1) ?? 0), 0);
+  const end = frame.all.reduce((last, run) => Math.max(last, run.data.series?.[against.key]?.at(-1) ?? 0), 0);
   const unit = against.unit(end);
   for (const line of lines) line.step = (line.step ?? Infinity) / unit.size;
   const suffix = choice.unit ? ` ${choice.unit}` : "";
   const axes = {
-    x: { label: against.label(unit), size: unit.size, share: against.share, csv: against.key, value: value => `${significant(value)} ${unit.name}` },
+    x: { label: against.label(unit), size: unit.size, share: frame.chart.place ? null : against.share, csv: against.key, value: value => `${significant(value)} ${unit.name}` },
     y: {
       label: choice.unit && !choice.log ? `${choice.of} (${choice.unit})` : choice.of, size: choice.size ?? 1, log: choice.log,
       text: choice.text, value: choice.text ?? (value => (value == null ? MISSING : significant(value) + suffix)), csv: choice.key ?? choice.csv,

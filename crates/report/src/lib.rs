@@ -13,6 +13,7 @@
 //! or `setup`. Rows and charts that no run has figures for are left out.
 
 mod comparison;
+mod figures;
 mod format;
 mod jobs;
 mod listing;
@@ -24,6 +25,7 @@ mod setup;
 mod summary;
 mod table;
 
+pub use figures::{Figures, Reproduced, Statement};
 pub use format::escape;
 pub use plain::{Plain, html as plain_html};
 pub use results::html;

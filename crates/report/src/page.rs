@@ -40,11 +40,41 @@ pub(crate) struct Page<'a> {
     pub(crate) lede: String,
     /// Sentences on the results, plain; none where there is nothing to say.
     pub(crate) sentences: Vec<String>,
-    pub(crate) summary: String,
-    pub(crate) setup: String,
+    /// Sections below the charts.
+    pub(crate) sections: Vec<Section>,
+    /// The section that says how all this was made; empty where nobody knows.
+    pub(crate) provenance: String,
     /// Meaning of words in the report.
     pub(crate) terms: &'static str,
     pub(crate) charts: &'a str,
+}
+
+/// A section under a heading of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    /// Its anchor, plain.
+    pub(crate) id: String,
+    /// Its heading, plain.
+    pub(crate) title: String,
+    /// All that stands under it.
+    pub(crate) html: String,
+}
+
+impl Section {
+    /// The two sections of most reports.
+    pub(crate) fn summary_and_setup(summary: String, setup: String) -> Vec<Self> {
+        [("summary", "Summary", summary), ("setup", "Setup", setup)]
+            .map(|(id, title, html)| Self { id: id.into(), title: title.into(), html })
+            .into()
+    }
+
+    fn html(&self) -> String {
+        let (id, title) = (escape(&self.id), escape(&self.title));
+        format!(
+            "<section id=\"{id}\" aria-labelledby=\"{id}-title\" tabindex=\"-1\">\n<h2 id=\"{id}-title\">{title}</h2>\n{}\n</section>\n",
+            self.html
+        )
+    }
 }
 
 impl Page<'_> {
@@ -55,8 +85,8 @@ impl Page<'_> {
             "heading" => self.heading.into(),
             "lede" => self.lede.clone(),
             "sentences" => verdict(&self.sentences),
-            "summary" => self.summary.clone(),
-            "setup" => self.setup.clone(),
+            "sections" => self.sections.iter().map(Section::html).collect(),
+            "provenance" => self.provenance.clone(),
             "terms" => self.terms.into(),
             "data" => json(results),
             "css" => CSS.into(),

@@ -1,6 +1,6 @@
 //! A report without charts of its own: text, tables and pictures that are HTML already.
 
-use super::page::Page;
+use super::page::{Page, Section};
 
 /// Content of such a report. All of it is HTML, to be escaped by its maker
 /// ([`escape`](super::escape)).
@@ -27,8 +27,8 @@ pub fn html(plain: &Plain) -> String {
         heading: plain.heading,
         lede: plain.lede.clone(),
         sentences: Vec::new(),
-        summary: plain.summary.clone(),
-        setup: plain.setup.clone(),
+        sections: Section::summary_and_setup(plain.summary.clone(), plain.setup.clone()),
+        provenance: String::new(),
         terms: plain.terms,
         charts: "const CHARTS = [];\n",
     };

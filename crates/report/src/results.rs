@@ -5,7 +5,7 @@ use dovetail_lab::results::{Results, RunResult};
 use dovetail_vfs::Figure;
 
 use super::format::{capitalized, escape, significant};
-use super::page::{Page, counted, names};
+use super::page::{Page, Section, counted, names};
 use super::sentences::sentences;
 use super::table::Column;
 use super::{setup, summary};
@@ -31,8 +31,11 @@ pub fn html(results: &Results) -> String {
         heading,
         lede: lede(results),
         sentences: if results.runs.is_empty() { Vec::new() } else { sentences(results) },
-        summary: summary::table(&results.runs),
-        setup: setup::table(&results.runs),
+        sections: Section::summary_and_setup(
+            summary::table(&results.runs),
+            setup::table(&results.runs),
+        ),
+        provenance: String::new(),
         terms: TERMS,
         charts: &format!("{}{JS}", figure_titles(&results.runs)),
     };
@@ -77,7 +80,8 @@ fn lede(results: &Results) -> String {
     )
 }
 
-fn scale(scale: f64) -> String {
+/// The scale as a fraction where it is one.
+pub(crate) fn scale(scale: f64) -> String {
     match 1.0 / scale {
         _ if scale == 1.0 => "full scale".into(),
         inverse if inverse > 1.0 && inverse.fract() == 0.0 => format!("scale 1/{inverse}"),

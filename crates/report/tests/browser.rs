@@ -11,6 +11,7 @@ use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
 use dovetail_lab::results::Results;
+use dovetail_report::{Figures, Reproduced, Statement};
 use dovetail_workload::trace::TraceOptions;
 
 const NASTY: &str = "</script><script>document.title = 'taken'</script>";
@@ -117,6 +118,14 @@ fn saves_svg(dom: &str, chart: &str, labels: &[&str]) {
 /// Opens `html` and looks whether each of `charts` is drawn and can be saved, and nothing is said on
 /// the console.
 fn draws(html: &str, charts: &[&str]) {
+    draws_and_saves(html, charts, |dom| {
+        let labels = ["Written (MB/s)", "Time since the start of the measurement"];
+        saves_svg(dom, "throughput", &labels);
+    });
+}
+
+/// As [`draws`], with more to be looked at in the page.
+fn draws_and_saves(html: &str, charts: &[&str], more: impl Fn(&str)) {
     if std::env::var("DOVETAIL_WITHOUT")
         .is_ok_and(|list| list.split(',').any(|name| name == "chromium"))
     {
@@ -140,7 +149,35 @@ fn draws(html: &str, charts: &[&str]) {
         let title = figure.split("</h3>").next().unwrap().rsplit('>').next().unwrap();
         saves_svg(&dom, chart, &[title, &NASTY.replace('<', "&lt;").replace('>', "&gt;")]);
     }
-    saves_svg(&dom, "throughput", &["Written (MB/s)", "Time since the start of the measurement"]);
+    more(&dom);
+}
+
+#[test]
+fn a_browser_draws_the_figures_of_papers() {
+    let results = bench_results();
+    let statement = |values: &[f64], paper_span| Statement {
+        what: NASTY.into(),
+        verdict: "agrees",
+        paper_span,
+        values: values.iter().map(|value| (String::new(), *value)).collect(),
+        unit: "MiB".into(),
+        ..Statement::default()
+    };
+    let mut figures = Figures::default();
+    for name in ["one", "two"] {
+        figures.add(&Reproduced {
+            name,
+            title: NASTY,
+            source: "a paper",
+            setup: "as there",
+            statements: vec![statement(&[2.5], Some((1.0, 2.0))), statement(&[1.0; 9], None)],
+            results: &results,
+        });
+    }
+    let html = figures.html(String::new());
+    draws_and_saves(&html, &["one-curves", "one-runs", "two-curves", "two-runs"], |dom| {
+        saves_svg(dom, "two-statements", &["paper", "1 to 2 MiB", "2.5 MiB", "(agrees)"]);
+    });
 }
 
 #[test]
