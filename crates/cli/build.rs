@@ -18,4 +18,5 @@ fn main() {
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let of = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
     println!("cargo::rustc-env=DOVETAIL_VERSION={version}{of}");
+    println!("cargo::rustc-env=DOVETAIL_COMMIT={commit}");
 }

@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use clap::Parser;
 
@@ -19,16 +20,31 @@ const FLAGS: [&str; 3] = ["--json", "--csv", "--fio-json"];
 /// Commands that have them in this way.
 const COMMANDS: [&str; 6] = ["bench", "replay", "crash", "fsck", "inspect", "linux"];
 
+/// The words of the reading that was taken, without the program's own name.
+static TAKEN: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// The words of the command line as they were read: `--json=FILE` where `--json FILE` means that.
+pub(crate) fn taken() -> &'static [OsString] {
+    TAKEN.get().map_or(&[], Vec::as_slice)
+}
+
+fn take(words: Vec<OsString>, cli: Cli) -> Cli {
+    // there is one command line in a process
+    let _ = TAKEN.set(words.into_iter().skip(1).collect());
+    cli
+}
+
 /// The command line of this process; ends it with a message where it makes no sense.
 pub(crate) fn parse() -> Cli {
     let given: Vec<OsString> = std::env::args_os().collect();
     let (preferred, others) = readings(&given);
     let failed = match Cli::try_parse_from(&preferred) {
-        Ok(cli) => return cli,
+        Ok(cli) => return take(preferred, cli),
         Err(failed) => failed,
     };
-    match others.into_iter().find_map(|other| Cli::try_parse_from(other).ok()) {
-        Some(cli) => cli,
+    let reading = |other: Vec<OsString>| Cli::try_parse_from(&other).ok().map(|cli| (other, cli));
+    match others.into_iter().find_map(reading) {
+        Some((words, cli)) => take(words, cli),
         None => failed.exit(),
     }
 }

@@ -22,6 +22,7 @@ use dovetail_workload::personality::{Personality, builtin_personalities};
 use crate::choices::{Spare, bytes, caches, schemes};
 use crate::output::{Outputs, check_writable, is_stdout};
 use crate::progress::Bars;
+use crate::provenance::provenance;
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, memory};
@@ -363,7 +364,8 @@ fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (Results, Vec<Be
     let experiment = Experiment { progress: &tell, ..*experiment };
     let outcome = experiment.run(threads(jobs), &|number| bars.done(number));
     bars.clear();
-    outcome
+    let (results, failures) = outcome;
+    (Results { provenance: Some(provenance()), ..results }, failures)
 }
 
 /// Error messages of runs that could not begin, and of those that ended early.

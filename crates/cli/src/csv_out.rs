@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use dovetail_lab::results::Results;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,13 +12,19 @@ use crate::Failure;
 /// The list of a run's jobs; of several each has columns of its own.
 const JOBS: &str = "jobs";
 
-/// All runs as CSV with a header: the columns of all of them. Other lists (curves, series, maps) are
-/// left to the JSON; null is an empty field.
-pub(crate) fn text<R: Serialize>(runs: &[R]) -> Result<String, Failure> {
+/// All runs as CSV with a header: the columns of all of them, then what all runs share. Other lists
+/// (curves, series, maps) and texts of several lines are left to the JSON; null is an empty field.
+pub(crate) fn text(results: &Results) -> Result<String, Failure> {
     let mut names: Vec<String> = Vec::new();
     let mut rows = Vec::new();
-    for run in runs {
-        let columns = figures(run)?;
+    let value = |part: &dyn Fn() -> serde_json::Result<Value>| part().map_err(Failure::failed);
+    let shared = [
+        ("options", value(&|| serde_json::to_value(&results.options))?),
+        ("provenance", value(&|| serde_json::to_value(&results.provenance))?),
+    ];
+    for run in &results.runs {
+        let mut columns = figures(run)?;
+        shared.iter().for_each(|(name, part)| flatten(name, part, &mut columns));
         for (name, _) in &columns {
             if !names.contains(name) {
                 names.push(name.clone());
@@ -59,6 +66,7 @@ fn flatten(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {
             }
         }
         Value::Array(_) => {}
+        Value::String(text) if text.contains('\n') => {}
         Value::Object(fields) => {
             for (name, value) in fields {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };

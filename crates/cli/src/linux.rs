@@ -12,6 +12,7 @@ use dovetail_time::{Ratio, parse_span};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::Outputs;
+use crate::provenance::provenance;
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, print};
@@ -163,7 +164,10 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
         }
     }
     let name = arguments.command.first().cloned().unwrap_or_default();
-    let results = Results::of(name, arguments.scale.value(), arguments.seed, vec![run]);
+    let results = Results {
+        provenance: Some(provenance()),
+        ..Results::of(name, arguments.scale.value(), arguments.seed, vec![run])
+    };
     arguments.files.write(&results, !to_stdout)?;
     match status {
         Some(status) if status != 0 => {

@@ -25,6 +25,7 @@ mod mkfs;
 mod mount;
 mod output;
 mod progress;
+mod provenance;
 mod replay;
 mod reproduce;
 mod results;

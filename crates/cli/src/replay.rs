@@ -11,7 +11,7 @@ use clap::Args;
 use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_until};
-use dovetail_lab::results::{Results, RunResult};
+use dovetail_lab::results::{OptionsResult, Results, RunResult};
 use dovetail_lab::run_all;
 use dovetail_time::{Ratio, SimSpan, format_bytes, parse_span};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
@@ -20,6 +20,7 @@ use crate::bench::threads;
 use crate::choices::{Spare, bytes, caches, choices, schemes};
 use crate::output::Outputs;
 use crate::progress::Bars;
+use crate::provenance::provenance;
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, memory};
@@ -154,7 +155,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (runs, failed) = perform(arguments, &jobs, &stop)?;
     if !runs.is_empty() {
         let scale = arguments.scale.map_or(1.0, Ratio::value);
-        let results = Results::of(workload(&jobs), scale, arguments.seed, runs);
+        let results = Results {
+            provenance: Some(provenance()),
+            options: Some(options(arguments)),
+            ..Results::of(workload(&jobs), scale, arguments.seed, runs)
+        };
         arguments.files.write(&results, to_stdout == 0)?;
     }
     if stop.load(Ordering::Relaxed) {
@@ -183,6 +188,20 @@ pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Result
 /// Arguments that make no sense.
 pub(crate) fn memory_of(arguments: &Arguments) -> Result<u64, Failure> {
     Ok(memory::of(jobs(arguments)?.iter().map(|job| &job.drive)))
+}
+
+/// The options that decide the results and stand nowhere else in them.
+fn options(arguments: &Arguments) -> OptionsResult {
+    OptionsResult {
+        precondition: arguments.precondition,
+        wrap: arguments.wrap,
+        skip_bad: arguments.skip_bad,
+        limit: arguments.limit,
+        event: Some(arguments.event.to_string()),
+        device: arguments.device.clone(),
+        interval_s: arguments.interval.map(SimSpan::as_secs_f64),
+        ..OptionsResult::default()
+    }
 }
 
 /// Performs the jobs in parallel; returns the results in their order, and what the others say. Once

@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use crate::bench::threads;
 use crate::output::{Outputs, check_writable, write};
 use crate::progress::Heartbeat;
+use crate::provenance::provenance;
 use crate::results::notes;
 use crate::signals::stop_flag;
 use crate::table::{list_width, of_words};
@@ -110,7 +111,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             break;
         }
         match performed {
-            Ok(reproduction) => {
+            Ok(mut reproduction) => {
+                reproduction.results.provenance = Some(provenance());
                 print(&shown(figure, &reproduction))?;
                 if arguments.strict {
                     failures.extend(differing(figure, &reproduction));
@@ -131,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         write(path, &csv_text(&rows)?)?;
     }
     if let Some(path) = &arguments.report {
-        write(path, &page.html(String::new()))?;
+        write(path, &page.html(&provenance()))?;
     }
     finish(arguments, &all, &failures)
 }

@@ -113,7 +113,7 @@ impl ResultFiles {
             write(path, &text)?;
         }
         if let Some(path) = &self.csv {
-            write(path, &csv_out::text(&results.runs)?)?;
+            write(path, &csv_out::text(results)?)?;
         }
         if let Some(path) = &self.report {
             write(path, &dovetail_report::html(results))?;

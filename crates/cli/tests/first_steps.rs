@@ -459,6 +459,8 @@ fn a_reproduction_says_what_it_would_run() {
     let statements = value["iplfs-map-size"]["comparisons"].as_array().unwrap().len();
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_records().count();
     assert!(statements > 1 && rows == statements, "{csv}");
+    let said = std::fs::read_to_string(folder.path().join("a.json")).unwrap();
+    assert!(said.contains("\"command\": \"dovetail reproduce iplfs-map-size --scale 1/512\""));
     let page = "reproduce iplfs-map-size iplfs-tables-1-2 --scale 1/512 --report figures.html";
     done(folder.path(), page);
     let page = std::fs::read_to_string(folder.path().join("figures.html")).unwrap();

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use dovetail_lab::bench::figures_by_file_system;
 use dovetail_lab::results::{
-    DevirtualizeResult, DevirtualizeRun, DieResult, HandleResult, MapCacheResult, PlacementResult,
-    PreconditionResult, ReplayResult, RestartResult, Results, RunResult, SCHEMA, SCHEMA_VERSION,
-    ScatterPoint, TraceResult, ZoneLogResult,
+    DevirtualizeResult, DevirtualizeRun, DieResult, HandleResult, JobSource, MapCacheResult,
+    OptionsResult, PlacementResult, PreconditionResult, Provenance, ReplayResult, RestartResult,
+    Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult, ZoneLogResult,
 };
 use dovetail_vfs::{Figure, Figures};
 use serde_json::Value;
@@ -50,7 +50,12 @@ fn case() -> Case {
     let handles = vec![HandleResult::default()];
     run.totals.ramp_s = 1.0;
     run.totals.drive.placement = Some(PlacementResult { handles, ..PlacementResult::default() });
-    let results = Results::of("varmail".into(), 1.0, 1, vec![run]);
+    let results = Results {
+        provenance: Some(Provenance::default()),
+        options: Some(OptionsResult::default()),
+        job: Some(JobSource::default()),
+        ..Results::of("varmail".into(), 1.0, 1, vec![run])
+    };
     Case {
         text: document("results-json.md"),
         results: serde_json::to_value(results).unwrap(),

@@ -19,6 +19,7 @@ mod jobs;
 mod listing;
 mod page;
 mod plain;
+mod provenance;
 mod results;
 mod sentences;
 mod setup;

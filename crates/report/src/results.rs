@@ -8,7 +8,7 @@ use super::format::{capitalized, escape, significant};
 use super::page::{Page, Section, counted, names};
 use super::sentences::sentences;
 use super::table::Column;
-use super::{setup, summary};
+use super::{provenance, setup, summary};
 
 /// The charts.
 pub(crate) const JS: &str = include_str!("../assets/charts.js");
@@ -35,7 +35,7 @@ pub fn html(results: &Results) -> String {
             summary::table(&results.runs),
             setup::table(&results.runs),
         ),
-        provenance: String::new(),
+        provenance: provenance::section(results),
         terms: TERMS,
         charts: &format!("{}{JS}", figure_titles(&results.runs)),
     };

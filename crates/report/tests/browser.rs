@@ -10,7 +10,7 @@ use std::process::Command;
 use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
-use dovetail_lab::results::Results;
+use dovetail_lab::results::{Provenance, Results};
 use dovetail_report::{Figures, Reproduced, Statement};
 use dovetail_workload::trace::TraceOptions;
 
@@ -174,7 +174,7 @@ fn a_browser_draws_the_figures_of_papers() {
             results: &results,
         });
     }
-    let html = figures.html(String::new());
+    let html = figures.html(&Provenance::default());
     draws_and_saves(&html, &["one-curves", "one-runs", "two-curves", "two-runs"], |dom| {
         saves_svg(dom, "two-statements", &["paper", "1 to 2 MiB", "2.5 MiB", "(agrees)"]);
     });

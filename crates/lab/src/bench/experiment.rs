@@ -9,7 +9,7 @@ use super::{BenchError, Job, Source, Stack, run};
 use crate::linux;
 use crate::parallel::run_all;
 use crate::progress::Progress;
-use crate::results::{Results, RunResult};
+use crate::results::{OptionsResult, Results, RunResult};
 
 /// Comparison of stacks under one workload.
 pub struct Experiment<'a> {
@@ -114,6 +114,18 @@ impl Experiment<'_> {
         run(&job, workload.as_mut())
     }
 
+    /// The options that decide the results.
+    fn options(&self) -> OptionsResult {
+        OptionsResult {
+            repeat: self.repetitions.max(1),
+            fill: self.fill.map(|fill| fill.to_string()),
+            precondition: self.precondition,
+            final_sync: self.final_sync,
+            restart: self.restart,
+            ..OptionsResult::default()
+        }
+    }
+
     /// The names of the runs.
     pub fn labels(&self) -> Vec<String> {
         self.parts().into_iter().map(|part| part.label).collect()
@@ -143,6 +155,7 @@ impl Experiment<'_> {
             }
         }
         let results = Results::of(self.source.name().into(), self.scale.value(), self.seed, runs);
-        (results, failures)
+        let (options, job) = (Some(self.options()), Some(self.source.given()));
+        (Results { options, job, ..results }, failures)
     }
 }

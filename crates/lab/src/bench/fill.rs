@@ -1,5 +1,7 @@
 //! Content of a volume before a workload starts.
 
+use std::fmt;
+
 use dovetail_block::BLOCK_SIZE;
 use dovetail_time::{Ratio, parse_bytes};
 use dovetail_workload::Workload;
@@ -35,6 +37,20 @@ pub struct Fill {
     pub amount: FillAmount,
     /// Kind of files.
     pub with: FillWith,
+}
+
+impl fmt::Display for Fill {
+    /// As the options of the command line take it: `50% impressions`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.amount {
+            FillAmount::Bytes(bytes) => write!(f, "{bytes}")?,
+            FillAmount::Share(share) => write!(f, "{}%", share * 100.0)?,
+        }
+        f.write_str(match self.with {
+            FillWith::Impressions => " impressions",
+            FillWith::Large => " large",
+        })
+    }
 }
 
 impl Fill {

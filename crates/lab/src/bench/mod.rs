@@ -364,6 +364,7 @@ fn results(job: &Job<'_>, run: &mut Session<'_>, jobs: &[String]) -> RunResult {
             partition_bytes: run.system.planner.info().capacity() * BLOCK_SIZE,
             memory_bytes: if is_raw { 0 } else { job.stack.memory_bytes(job.scale) },
             host: job.stack.host,
+            file: job.stack.to_file(),
         },
         seed: job.seed,
         requests: RequestsResult { repeats: Some(run.scatter.repeats()), ..all.requests },

@@ -1,5 +1,6 @@
 //! Sources of calls: workloads and traces.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 
 use super::{BenchError, Stack};
+use crate::results::JobSource;
 
 /// A workload that can be started anew for each run.
 #[derive(Clone, Debug)]
@@ -61,6 +63,29 @@ impl Source {
             }
             Self::Personality(personality) => personality.name(),
             Self::FileTrace(source) => source.trace.name(),
+        }
+    }
+
+    /// The workload as it was given.
+    pub fn given(&self) -> JobSource {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        match self {
+            Self::Fio(file) => JobSource {
+                text: Some(file.source().to_owned()),
+                definitions: file.variables().map(owned).collect(),
+            },
+            Self::Personality(personality) => JobSource {
+                text: Some(personality.text().to_owned()),
+                definitions: personality.parameters().map(owned).collect(),
+            },
+            Self::FileTrace(source) => JobSource {
+                text: None,
+                definitions: BTreeMap::from([
+                    ("pace".into(), format!("{:?}", source.pace)),
+                    ("loops".into(), source.loops.to_string()),
+                    ("whole_at".into(), source.whole_at.value().to_string()),
+                ]),
+            },
         }
     }
 

@@ -150,6 +150,22 @@ impl Stack {
         Ok(stack)
     }
 
+    /// The stack as its file has it. Of paths the name stays: results say nothing of a machine's
+    /// folders.
+    pub fn to_file(&self) -> String {
+        let name = |path: &str| {
+            let name = Path::new(path).file_name().and_then(|name| name.to_str());
+            name.unwrap_or(path).to_owned()
+        };
+        let named = Self {
+            drive: name(&self.drive),
+            kernel: self.kernel.as_deref().map(name),
+            ..self.clone()
+        };
+        // strings, numbers and tables under fixed names are TOML
+        toml::Table::try_from(&named).map(|table| table.to_string()).unwrap_or_default()
+    }
+
     /// It is a drive without a file system.
     pub fn is_raw(&self) -> bool {
         self.filesystem == NONE

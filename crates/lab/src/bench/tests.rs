@@ -61,6 +61,17 @@ fn what_was_written_again_reads_back_right() {
 }
 
 #[test]
+fn a_stack_in_results_is_the_stack_that_was_run() {
+    for name in Stack::built_in() {
+        let stack = Stack::load(name).unwrap();
+        assert_eq!(Stack::parse(&stack.to_file(), name).unwrap(), stack, "{name}");
+    }
+    let drive = "/some/folder/drive.toml".into();
+    let stack = Stack { drive, ..Stack::load("f2fs").unwrap() };
+    assert!(stack.to_file().contains("drive = \"drive.toml\""), "{}", stack.to_file());
+}
+
+#[test]
 fn a_stack_can_change_figures_of_its_drive() {
     let with = |figures: &str| {
         let stack =

@@ -296,6 +296,7 @@ impl Watch {
                 partition_bytes: drive.info().capacity() * BLOCK_SIZE,
                 memory_bytes: stack.memory_bytes(scale),
                 host: stack.host,
+                file: stack.to_file(),
             },
             error: error.map(|(name, number)| format!("fio: job {name} ended with errno {number}")),
             requests: RequestsResult { repeats: Some(self.scatter.repeats()), ..all.requests },

@@ -7,8 +7,9 @@ use dovetail_time::SimSpan;
 
 use super::recorder::Baseline;
 use crate::results::{
-    ByKind, CellsResult, DieResult, DriveResult, DriveTotals, HandleResult, LatencyResult,
-    MemoryResult, MergesResult, PlacementResult, ProgramsByCause, ReadsByCause, WearResult,
+    ByKind, CellsResult, DieResult, DriveResult, DriveTiming, DriveTotals, HandleResult,
+    LatencyResult, MemoryResult, MergesResult, PlacementResult, ProgramsByCause, ReadsByCause,
+    WearResult,
 };
 
 /// Points of a latency curve.
@@ -37,6 +38,31 @@ pub(super) fn describe(config: &DriveConfig, drive: &Storage) -> DriveResult {
         gc: config.policy.name.into(),
         streams: config.streams,
         buffer_bytes: page * u64::from(config.buffer_pages),
+        timing: timing(config),
+    }
+}
+
+/// The drive's timings.
+fn timing(config: &DriveConfig) -> DriveTiming {
+    let flash = &config.nand.timing;
+    let cells = flash.cells.as_ref().filter(|cells| cells.bits > 1);
+    let bits = cells.map_or(0, |cells| cells.bits as usize);
+    let by_type = |times: &[SimSpan]| times[..bits].iter().map(|time| time.as_ns()).collect();
+    DriveTiming {
+        read_ns: flash.read.as_ns(),
+        program_ns: flash.program.as_ns(),
+        erase_ns: flash.erase.as_ns(),
+        transfer_4k_ns: flash.transfer_4k.as_ns(),
+        cell_read_ns: cells.map_or_else(Vec::new, |cells| by_type(&cells.read)),
+        cell_program_ns: cells.map_or_else(Vec::new, |cells| by_type(&cells.program)),
+        link_4k_ns: config.link_4k.as_ns(),
+        link_write_4k_ns: config.link_write_4k.unwrap_or(config.link_4k).as_ns(),
+        command_ns: config.command.as_ns(),
+        write_command_ns: config.write_command.unwrap_or(config.command).as_ns(),
+        command_serial_ns: config.command_serial.as_ns(),
+        write_serial_4k_ns: config.write_serial_4k.as_ns(),
+        cores: config.cores,
+        map_access_ns: config.map_access.as_ns(),
     }
 }
 

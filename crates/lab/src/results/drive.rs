@@ -34,6 +34,42 @@ pub struct DriveResult {
     pub streams: u8,
     /// The volatile write buffer in bytes.
     pub buffer_bytes: u64,
+    /// Its timings.
+    #[serde(default)]
+    pub timing: DriveTiming,
+}
+
+/// The timings of a drive, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriveTiming {
+    /// Cell array to page register; the mean of a page where their types differ.
+    pub read_ns: u64,
+    /// Page register to cell array, as `read_ns`.
+    pub program_ns: u64,
+    /// Erasing a block.
+    pub erase_ns: u64,
+    /// Moving 4 KiB over a channel.
+    pub transfer_4k_ns: u64,
+    /// Reads by type of the page, where they differ.
+    pub cell_read_ns: Vec<u64>,
+    /// Programs by type of the page, where they differ.
+    pub cell_program_ns: Vec<u64>,
+    /// Moving 4 KiB of a read over the host's link.
+    pub link_4k_ns: u64,
+    /// Moving 4 KiB of a write over it.
+    pub link_write_4k_ns: u64,
+    /// Handling a command, beside others.
+    pub command_ns: u64,
+    /// Handling a write command, beside others.
+    pub write_command_ns: u64,
+    /// Time in which a core of the controller takes no other command.
+    pub command_serial_ns: u64,
+    /// Added to it for each 4 KiB of a write.
+    pub write_serial_4k_ns: u64,
+    /// Cores that take commands side by side.
+    pub cores: u32,
+    /// An access to the drive's memory.
+    pub map_access_ns: u64,
 }
 
 /// Latencies of one kind of command; all 0 without commands.

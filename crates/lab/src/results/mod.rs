@@ -10,6 +10,7 @@ mod floor;
 mod lifetime;
 mod map_cache;
 mod notes;
+mod provenance;
 mod requests;
 mod series;
 mod totals;
@@ -26,13 +27,14 @@ pub use crate::map_cache::latencies;
 
 pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{
-    CellsResult, DieResult, DriveResult, HandleResult, LatencyResult, MemoryResult, MergesResult,
-    PlacementResult, ProgramsByCause, ReadsByCause, WearResult,
+    CellsResult, DieResult, DriveResult, DriveTiming, HandleResult, LatencyResult, MemoryResult,
+    MergesResult, PlacementResult, ProgramsByCause, ReadsByCause, WearResult,
 };
 pub use floor::{FloorResult, floor_notes};
 pub use lifetime::LifetimeResult;
 pub use map_cache::{ByUse, MapCacheResult, ReadAndWrite};
 pub(crate) use notes::notes;
+pub use provenance::{JobSource, OptionsResult, Provenance};
 pub use requests::{RemapResult, RepeatResult, RepeatsResult, RequestResult, RequestsResult};
 pub use series::{ScatterPoint, Series};
 pub use totals::{DriveTotals, Totals};
@@ -65,6 +67,15 @@ pub struct Results {
     pub scale: f64,
     /// The seed of the whole call.
     pub seed: u64,
+    /// The program and the call; null where nobody told. Comparisons leave it out.
+    #[serde(default)]
+    pub provenance: Option<Provenance>,
+    /// Options that decide the results; null where nobody told.
+    #[serde(default)]
+    pub options: Option<OptionsResult>,
+    /// The workload as it was given; null in a replay.
+    #[serde(default)]
+    pub job: Option<JobSource>,
     /// One entry for each run, in the order in which they were named.
     pub runs: Vec<RunResult>,
 }
@@ -82,7 +93,17 @@ impl Results {
             let sentence = notes::shrunk(run, scale);
             run.notes.extend(sentence);
         }
-        Self { schema: SCHEMA.into(), version: SCHEMA_VERSION, workload, scale, seed, runs }
+        Self {
+            schema: SCHEMA.into(),
+            version: SCHEMA_VERSION,
+            workload,
+            scale,
+            seed,
+            provenance: None,
+            options: None,
+            job: None,
+            runs,
+        }
     }
 }
 

@@ -20,6 +20,9 @@ pub struct StackResult {
     pub memory_bytes: u64,
     /// Costs and limits of the host.
     pub host: HostCosts,
+    /// All of the stack as its file has it, in TOML; empty without a stack.
+    #[serde(default)]
+    pub file: String,
 }
 
 impl StackResult {

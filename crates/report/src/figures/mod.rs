@@ -2,11 +2,12 @@
 
 mod thin;
 
-use dovetail_lab::results::Results;
+use dovetail_lab::results::{Provenance, Results};
 use serde::Serialize;
 
 use crate::format::escape;
 use crate::page::{Page, Section, counted};
+use crate::provenance::of_call;
 use crate::results::scale;
 
 use thin::Run;
@@ -102,8 +103,7 @@ impl Figures {
     }
 
     /// The page: one file that needs nothing else. With several figures an index comes first.
-    /// `provenance` is HTML that says how it was made; may be empty.
-    pub fn html(self, provenance: String) -> String {
+    pub fn html(self, provenance: &Provenance) -> String {
         let count = self.data.len();
         let index = Section {
             id: "index".into(),
@@ -122,7 +122,7 @@ impl Figures {
             lede: format!("{}: the paper's numbers beside ours.", counted(count, "figure")),
             sentences: Vec::new(),
             sections: std::iter::once(index).chain(self.sections).collect(),
-            provenance,
+            provenance: of_call(provenance),
             terms: TERMS,
             charts: JS,
         };
@@ -217,7 +217,7 @@ mod tests {
                 results: &results,
             });
         }
-        figures.html(String::new())
+        figures.html(&Provenance::default())
     }
 
     #[test]

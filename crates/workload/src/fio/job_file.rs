@@ -17,6 +17,8 @@ pub struct JobFile {
     pub(super) globals: Vec<(String, String)>,
     pub(super) jobs: Vec<Job>,
     texts: Vec<SectionText>,
+    source: String,
+    variables: Variables,
 }
 
 /// One section that is not global.
@@ -62,9 +64,20 @@ impl JobFile {
         }
         let texts = sections.iter().map(|section| parser.text(section, defaults.kilo));
         let texts = texts.collect::<Result<_, _>>()?;
-        let file = Self { name: name.to_owned(), globals, jobs, texts };
+        let (source, variables) = (text.to_owned(), variables.clone());
+        let file = Self { name: name.to_owned(), globals, jobs, texts, source, variables };
         check::check(&file)?;
         Ok(file)
+    }
+
+    /// The text that was read.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The variables that were given, with their values.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter()
     }
 
     /// The same jobs with all sizes (files, offsets, amounts of I/O; not blocks, not times) shrunk

@@ -32,6 +32,11 @@ impl Variables {
         self.0.insert(name.into(), value.into());
     }
 
+    /// All names with their values.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     pub(super) fn expand(&self, text: &str) -> Result<String, Unexpanded> {
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;

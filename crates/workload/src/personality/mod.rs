@@ -58,6 +58,7 @@ pub fn builtin_personalities() -> impl Iterator<Item = &'static str> {
 #[derive(Clone, Debug)]
 pub struct Personality {
     text: File,
+    given: String,
     parameters: BTreeMap<String, String>,
     file: String,
 }
@@ -86,9 +87,15 @@ impl Personality {
     pub fn parse(text: &str, file: &str) -> Result<Self, PersonalityError> {
         let parsed: File = toml::from_str(text).map_err(|error| syntax(text, file, &error))?;
         let parameters = parameters(&parsed, file)?;
-        let personality = Self { text: parsed, parameters, file: file.into() };
+        let given = text.to_owned();
+        let personality = Self { text: parsed, given, parameters, file: file.into() };
         personality.plan()?;
         Ok(personality)
+    }
+
+    /// The text that was read; parameters may have other values by now.
+    pub fn text(&self) -> &str {
+        &self.given
     }
 
     /// Its name.
