@@ -92,7 +92,9 @@ fn listed(text: &str) -> Option<Numbers> {
             found.unit = unit.into();
             rest = after;
             // "147 MB/s against 31.7, 20.1" goes on in the same unit, "17.3 KiB, 484" need not
-            if !rest.starts_with(" against ") && !rest.starts_with(" beside ") {
+            if found.unit.is_empty()
+                || !rest.starts_with(" against ") && !rest.starts_with(" beside ")
+            {
                 break;
             }
         } else {
@@ -157,9 +159,15 @@ fn next(rest: &str) -> Option<(&'static str, f64, &str)> {
     })
 }
 
-/// The word behind a number, and what follows it.
+/// Words that are no unit.
+const NO_UNITS: [&str; 7] = ["in", "of", "for", "and", "by", "at", "with"];
+
+/// The word behind a number, which may be empty, and what follows it.
 fn unit(rest: &str) -> Option<(&str, &str)> {
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
+    if rest.split(' ').next().is_some_and(|word| NO_UNITS.contains(&word)) {
+        return Some(("", rest));
+    }
     let end = rest.find([' ', ',', ';', '(', ':']).unwrap_or(rest.len());
     Some(rest.split_at(end))
 }
@@ -208,6 +216,8 @@ mod tests {
 
     #[test]
     fn values_of_ours_stand_beside_each_other() {
+        let list = drawn("flat", "1.02 to 1.03 in 20 parts", "x").unwrap();
+        assert_eq!((values(&list), list.unit.as_str()), (vec![1.02, 1.03], ""));
         let list = direction("x", "it falls", "149 57.2 36.1 MB/s".into(), true).drawn().unwrap();
         assert_eq!((list.paper, values(&list)), (None, vec![149.0, 57.2, 36.1]));
         let list = drawn("it is", "147 MB/s against 31.7, 20.1, 134", "direction").unwrap();

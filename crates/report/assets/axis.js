@@ -48,8 +48,8 @@ function logSplits(low, high) {
   return splits.filter(split => split >= low * 0.9999 && split <= high * 1.0001);
 }
 
-function evenSplits(low, high) {
-  const raw = (high - low) / 4;
+function evenSplits(low, high, parts = 4) {
+  const raw = (high - low) / parts;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find(factor => factor * power >= raw);
   const splits = [];

@@ -23,6 +23,7 @@ const CHARTS = [
   ...curves(WRITTEN, "-written").map(chart => ({ ...chart, when: onFiles })),
   {
     section: "Writes by cause", id: "causes", title: "Blocks written by the file system", when: onFiles,
+    has: (choice, runs) => runs.some(run => Object.values(run.data.written ?? {}).some(blocks => blocks > 0) && choice.whole(null, 1, run) > 0),
     about: "Over the whole measurement, by what they hold or why.",
     choices: [
       { name: "Per block of the workload", whole: (_, __, run) => (run.data.totals?.written_bytes ?? 0) / 4096, text: significant, none: "The workload wrote nothing." },
@@ -36,17 +37,20 @@ const CHARTS = [
   {
     section: "Requests", id: "addresses", title: "Addresses over time", wide: true,
     about: "A sample of the requests of one run by when they reached the drive (of a trace, by when they arrived) and their first byte.",
+    has: (_, runs) => runs.some(run => run.data.scatter?.length),
     render: scatter,
   },
   {
     section: "Requests", id: "sizes", title: "Sizes of requests", wide: true,
     about: "The share of requests to the drive of each class of sizes: from the size below a bar to below its double.",
     choices: [["write", "Writes"], ["read", "Reads"], ["discard", "Discards"]].map(([kind, name]) => ({ kind, name })),
+    has: ({ kind }, runs) => runs.some(run => run.data.requests?.[kind]?.sizes?.some(requests => requests > 0)),
     render: frame => requestSizes(frame, frame.chosen),
   },
   {
     section: "Space", id: "segments", title: "Segment map", wide: true, when: onFiles,
     about: "The volume at the end in equal parts, in the order of addresses, row by row: the share of blocks in use in each.",
+    has: (_, runs) => runs.some(run => run.data.occupancy?.length),
     render: frame => heatMaps(frame, frame.runs.map(run => ({ run, rows: linesOf(run.data.occupancy ?? []) })), SEGMENT_MAP),
   },
   {
@@ -56,6 +60,7 @@ const CHARTS = [
       { name: "Queue", label: "Operations waiting or under way", csv: "queue_depth", y: die => die.queue_depth_mean, text: significant },
       { name: "Operations", label: "Operations", csv: "operations", y: die => die.operations, text: count },
     ],
+    has: ({ y }, runs) => runs.some(run => run.data.dies?.some(die => y(die) > 0)),
     render: frame => perDie(frame, frame.chosen),
   },
   wearMaps(),
@@ -135,7 +140,6 @@ function eventChoices(runs) {
   const names = new Set(runs.flatMap(run => Object.keys(run.data.series?.events ?? {})));
   const happened = [...names].filter(name => runs.some(run => run.data.events?.[name] > 0)).sort();
   const none = "Nothing happened in the file system that is counted.";
-  if (!happened.length) return [{ name: "", unit: "", column: () => [], none }];
   return happened.map(name => ({
     name: titleOf(FIGURES.events, name), of: titleOf(FIGURES.events, name), unit: "", total: true, csv: name, column: series => series.events?.[name], zeros: none,
   }));

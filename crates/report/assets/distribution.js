@@ -7,7 +7,7 @@ function latencyDistributions(kinds) {
     section: "Latency", id: "cdf", title: "Distribution of latency", wide: true,
     about: "The share of commands that took at most this long. Both axes are logarithmic, so that the tail can be seen.",
     choices: kinds.map(([kind, name]) => ({ kind, name })),
-    start: runs => Math.max(0, kinds.findIndex(([kind]) => runs.some(run => run.data.latency?.[kind]?.count))),
+    has: ({ kind }, runs) => runs.some(run => run.data.latency?.[kind]?.count),
     render: frame => distribution(frame, frame.chosen),
   };
 }

@@ -19,6 +19,7 @@ function programsByCause(section, title, about, programs) {
       { name: "Per page of the host", whole: pages => pages.host, text: significant, none: "No run has pages written by the host." },
       { name: "Shares", whole: (_, total) => total, text: value => `${significant(100 * value)} %`, none: "No run programmed pages." },
     ],
+    has: (choice, runs) => runs.some(run => PROGRAM_CAUSES.some(({ key }) => programs(run)?.[key] > 0) && choice.whole(programs(run), 1) > 0),
     render: frame => causeBars(frame, PROGRAM_CAUSES, programs, "pages", frame.chosen),
   };
 }
@@ -37,6 +38,7 @@ function wearMaps() {
   return {
     section: "Flash", id: "wear", title: "Wear map", wide: true,
     about: "Mean erases of equal shares of each plane's blocks, in the order of their numbers. All runs have one scale.",
+    has: (_, runs) => runs.some(run => run.data.wear?.map?.some(row => row.some(erases => erases > 0))),
     render: frame => heatMaps(frame, frame.runs.map(run => ({ run, rows: run.data.wear?.map ?? [] })), kind),
   };
 }

@@ -7,7 +7,7 @@ const MISSING = "–";
 function significant(value) {
   if (value == null || !Number.isFinite(value)) return MISSING;
   const size = Math.abs(value);
-  if (size !== 0 && size < 0.1) return String(Number(value.toPrecision(2)));
+  if (size !== 0 && size < 0.1) return size < 1e-6 ? value.toExponential(1) : String(Number(value.toPrecision(2)));
   const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
   return value.toLocaleString("en-US", { minimumFractionDigits: size ? digits : 0, maximumFractionDigits: digits });
 }

@@ -10,6 +10,7 @@
 //   runs                 optional; its own runs in place of the report's
 //   choices              optional; `{name, ...}` for each of several things that it can show, or a function of the runs
 //   when(runs)           optional; whether these runs have such a chart
+//   has(choice, runs)    optional; whether a choice has anything to show: others are left out, and with all of them the chart
 //   start(runs)          optional; the index of the choice at the start, else 0
 //   render(frame)        draws into `frame.plot`
 //
@@ -38,6 +39,12 @@ function el(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** The choices of a chart that have anything to show; one that is undefined where a chart has none to choose from. */
+function choicesOf(chart, runs) {
+  const all = typeof chart.choices === "function" ? chart.choices(runs) : chart.choices ?? [undefined];
+  return chart.has ? all.filter(choice => chart.has(choice, runs)) : all;
+}
+
 /** A short piece of a run's line: its colour and its dashes. */
 function swatch(index, thin = false) {
   const box = el("span", { "aria-hidden": "true", style: "display:contents" });
@@ -50,7 +57,7 @@ class Frame {
   constructor(chart, report) {
     this.chart = chart;
     this.report = report;
-    this.choices = typeof chart.choices === "function" ? chart.choices(this.all) : chart.choices ?? [];
+    this.choices = choicesOf(chart, this.all);
     this.choice = chart.start?.(this.all) ?? 0;
     this.memory = {}; // what a chart keeps while it is drawn anew, such as its zoom
     this.view = null;

@@ -31,7 +31,13 @@ class Report {
   constructor(results) {
     this.runs = (results?.runs ?? []).map((data, index) => ({ data, index, label: data.label || data.stack?.name || `Run ${index + 1}`, shown: true }));
     this.theme = new Theme();
-    this.frames = CHARTS.filter(chart => !chart.when || chart.when(this.runs)).map(chart => new Frame(chart, this));
+    this.frames = CHARTS.filter(chart => this.has(chart)).map(chart => new Frame(chart, this));
+  }
+
+  /** A chart that these runs have, and that has something to show. */
+  has(chart) {
+    const runs = chart.runs ?? this.runs;
+    return (!chart.when || chart.when(runs)) && choicesOf(chart, runs).length > 0;
   }
 
   /** The colours of paper, whatever the page has now. */
@@ -53,7 +59,20 @@ class Report {
     return this.frames.map(frame => frame.view).filter(other => other && other !== view && other.share === view.share);
   }
 
+  /** The button beside the command that made the results. */
+  offerCopy() {
+    const [button, text] = ["copy", "command"].map(id => document.getElementById(id));
+    if (!button) return;
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      getSelection().selectAllChildren(text);
+      const copied = document.execCommand("copy"); // pages on disk have no clipboard of their own
+      button.textContent = copied ? "Copied" : "Selected: press Ctrl+C";
+    });
+  }
+
   start() {
+    this.offerCopy();
     if (!this.runs.length && !CHARTS.some(chart => chart.place)) return;
     this.listRuns();
     this.layOut();

@@ -10,7 +10,8 @@ const WRITTEN = { key: "written_bytes", section: "Over written volume", share: "
  * column has counts of each interval, and what is shown is what was counted until its end. `none` is said when no run
  * has values; `zeros` instead when zeros alone count as none, too. */
 function over(against, chart) {
-  return { section: against.section, ...chart, render: frame => seriesPlot(frame, frame.chosen, against) };
+  const has = (choice, runs) => runs.some(run => (choice.lines ?? [choice]).some(part => seriesLine(run, choice, part, against).y.length));
+  return { section: against.section, has, ...chart, render: frame => seriesPlot(frame, frame.chosen, against) };
 }
 
 function overTime(chart) {

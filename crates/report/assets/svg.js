@@ -71,7 +71,7 @@ function px(value) {
 class SvgPlot {
   constructor(svg, x, y, height = 320) {
     const ticks = side => {
-      const splits = (side.axis.splits ?? (side.axis.log ? logSplits : evenSplits))(side.low, side.high);
+      const splits = (side.axis.splits ?? (side.axis.log ? logSplits : evenSplits))(side.low, side.high, 7);
       return splits.filter(split => split >= side.low && split <= side.high).map(split => [split, (side.axis.text ?? tick)(split)]).filter(([, text]) => text !== "");
     };
     Object.assign(this, { svg, x, y, xTicks: ticks(x), yTicks: ticks(y) });

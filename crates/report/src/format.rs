@@ -42,7 +42,8 @@ fn group(digits: &str) -> String {
     out
 }
 
-/// A number of at least 0 with about three significant digits and thousands separators.
+/// A number of at least 0 with about three significant digits and thousands separators; two below 0.1,
+/// where more are no help.
 pub(crate) fn significant(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.into();
@@ -52,8 +53,10 @@ pub(crate) fn significant(value: f64) -> String {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
         v if v >= 0.9995 => 2,
-        v if v >= 0.1 => 3,
-        _ => 5,
+        v if v >= 0.01 => 3,
+        v if v >= 0.001 => 4,
+        v if v >= 0.0001 => 5,
+        _ => 6,
     };
     let text = format!("{value:.decimals$}");
     match text.split_once('.') {
@@ -101,6 +104,8 @@ mod tests {
     fn three_digits_are_kept() {
         let shown = [0.0, 0.123_45, 1.2345, 9.996, 12.345, 99.96, 1234.5].map(significant);
         assert_eq!(shown, ["0", "0.123", "1.23", "10.0", "12.3", "100", "1,234"]);
+        let small = [0.036_99, 0.003_699, 0.000_369_9].map(significant);
+        assert_eq!(small, ["0.037", "0.0037", "0.00037"]);
         assert_eq!(significant(f64::NAN), MISSING);
     }
 

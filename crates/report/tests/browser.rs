@@ -43,6 +43,12 @@ fn bench_results() -> Results {
     Results::of(NASTY.into(), 1.0 / 64.0, 1, runs)
 }
 
+/// The machine is declared to have no browser.
+fn is_without_chromium() -> bool {
+    std::env::var("DOVETAIL_WITHOUT")
+        .is_ok_and(|list| list.split(',').any(|name| name == "chromium"))
+}
+
 /// Opens a file in headless Chromium; returns the page as its scripts have made it, and the
 /// console.
 fn open(page: &Path, profile: &Path) -> (String, String) {
@@ -126,9 +132,7 @@ fn draws(html: &str, charts: &[&str]) {
 
 /// As [`draws`], with more to be looked at in the page.
 fn draws_and_saves(html: &str, charts: &[&str], more: impl Fn(&str)) {
-    if std::env::var("DOVETAIL_WITHOUT")
-        .is_ok_and(|list| list.split(',').any(|name| name == "chromium"))
-    {
+    if is_without_chromium() {
         return; // cargo xtask test says so
     }
     let folder = tempfile::tempdir().unwrap();
@@ -150,6 +154,58 @@ fn draws_and_saves(html: &str, charts: &[&str], more: impl Fn(&str)) {
         saves_svg(&dom, chart, &[title, &NASTY.replace('<', "&lt;").replace('>', "&gt;")]);
     }
     more(&dom);
+}
+
+/// Says how wide the window is, and what reaches beyond it outside of what scrolls by itself.
+const MEASURE: &str = r#"<script>
+addEventListener("load", () => {
+  document.querySelectorAll("details").forEach(details => { details.open = true; });
+  const width = document.documentElement.clientWidth;
+  const is_wide = element => !element.closest(".scroll, .hidden, .skip") && element.getBoundingClientRect().right > width + 1;
+  const wide = [...document.querySelectorAll("body *")].filter(is_wide).map(element => `${element.tagName}.${element.className}`);
+  parent.postMessage(`measured ${width}, wide: ${[...new Set(wide)].join(" ")};`, "*");
+});
+</script></body>"#;
+
+/// A page with the report in a frame as wide as a telephone: windows have a least width.
+const NARROW: &str = r#"<!doctype html><html><body><pre id="found"></pre>
+<script>addEventListener("message", ({ data }) => { document.getElementById("found").textContent = data; });</script>
+<iframe src="report.html" style="width: 400px; height: 900px; border: 0"></iframe></body></html>"#;
+
+#[test]
+fn on_a_narrow_screen_nothing_but_tables_scrolls_sideways() {
+    if is_without_chromium() {
+        return; // cargo xtask test says so
+    }
+    for results in [results(), bench_results()] {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join("report.html");
+        let html = dovetail_report::html(&results).replace("</body>", MEASURE);
+        std::fs::write(&page, html).unwrap();
+        let frame = folder.path().join("narrow.html");
+        std::fs::write(&frame, NARROW).unwrap();
+        let (dom, _) = open(&frame, &folder.path().join("profile"));
+        let found = dom.split(">measured ").nth(1).and_then(|rest| rest.split(';').next());
+        let width: Option<u32> = found.and_then(|found| found.split(',').next()?.parse().ok());
+        // a scroll bar may take its part
+        assert!(width.is_some_and(|width| (370..=400).contains(&width)), "{found:?}");
+        assert!(found.unwrap().ends_with("wide: "), "{found:?}");
+    }
+}
+
+#[test]
+fn what_has_nothing_to_show_has_no_card() {
+    let mut results = bench_results();
+    for run in &mut results.runs {
+        run.scatter.clear();
+        run.series.erases.fill(0);
+    }
+    let html = dovetail_report::html(&results);
+    draws_and_saves(&html, &["throughput"], |dom| {
+        for chart in ["wear", "addresses"] {
+            assert!(!dom.contains(&format!("<figure id=\"{chart}\"")), "{chart} has no figures");
+        }
+    });
 }
 
 #[test]
@@ -216,7 +272,7 @@ fn a_browser_draws_every_chart_of_a_bench_without_a_complaint() {
     ];
     let over_volume = curves.map(|curve| format!("{curve}-written"));
     let others =
-        ["overview", "causes", "programs", "cdf", "addresses", "sizes", "segments", "dies", "wear"];
+        ["overview", "causes", "programs", "cdf", "addresses", "sizes", "segments", "dies"];
     let charts: Vec<&str> =
         curves.into_iter().chain(over_volume.iter().map(String::as_str)).chain(others).collect();
     draws(&dovetail_report::html(&bench_results()), &charts);

@@ -48,7 +48,7 @@ fn calls(first: &Side, kind: usize, last: Option<&Side>) -> String {
 
 fn busy(first: &Side, last: Option<&Side>) -> String {
     let cpu = |side: &Side| match side.cpus {
-        0.0 => format!("{:.2} CPUs", side.cpus_busy),
+        0.0 => format!("{:.2}", side.cpus_busy),
         cpus => percent(side.cpus_busy / cpus),
     };
     let dies = format!(
@@ -59,9 +59,11 @@ fn busy(first: &Side, last: Option<&Side>) -> String {
     if first.cpus_busy == 0.0 {
         return dies;
     }
-    let worked = if first.cpus == 0.0 { "the host kept" } else { "the CPUs worked" };
-    let busy = if first.cpus == 0.0 { " busy" } else { "" };
-    format!("{worked} {}{}{busy}, {dies}", cpu(first), beside(last, false, cpu))
+    let (worked, unit, busy) = match first.cpus {
+        0.0 => ("the host kept", " CPUs", " busy"),
+        _ => ("the CPUs worked", "", ""),
+    };
+    format!("{worked} {}{unit}{}{busy}, {dies}", cpu(first), beside(last, false, cpu))
 }
 
 /// Writes that had to wait for the drive's cleaning.
