@@ -1,6 +1,7 @@
 //! The program and the call, as results and reports name them.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use dovetail_lab::results::Provenance;
 
@@ -36,7 +37,7 @@ fn command(words: &[OsString]) -> String {
         } else if WITH_VALUE.contains(&word) || (is_reproduce && FILES.contains(&word)) {
             words.next();
         } else if !is_left_out(word) {
-            kept.push(quoted(word));
+            kept.push(quoted(&named(word)));
         }
     }
     kept.join(" ")
@@ -53,6 +54,20 @@ fn is_left_out(word: &str) -> bool {
         word.strip_prefix("-j").is_some_and(|n| n.trim_start_matches('=').parse::<u32>().is_ok());
     let all = WITH_VALUE.iter().chain(&FILES).chain(&WITHOUT);
     all.into_iter().any(|known| *known == option) || is_short('v') || is_jobs
+}
+
+/// A word without the folders of the files that it names: results say nothing of a machine's folders.
+fn named(word: &str) -> String {
+    let (option, values) = match word.split_once('=') {
+        Some((option, values)) if word.starts_with("--") => (format!("{option}="), values),
+        _ => (String::new(), word),
+    };
+    let name = |value: &str| {
+        let path = Path::new(value);
+        let name = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file());
+        name.unwrap_or(value).to_owned()
+    };
+    option + &values.split(',').map(name).collect::<Vec<_>>().join(",")
 }
 
 /// A word as a shell takes it.
@@ -84,6 +99,19 @@ mod tests {
         ] {
             assert_eq!(kept(line), expected);
         }
+    }
+
+    #[test]
+    fn files_are_named_without_their_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path.display().to_string()
+        };
+        let (job, stack) = (path("job.fio"), path("mine.toml"));
+        let command = kept(&format!("bench {job} --stack={stack},ext4 -D DIR=/no/file"));
+        assert_eq!(command, "dovetail bench job.fio --stack=mine.toml,ext4 -D DIR=/no/file");
     }
 
     #[test]

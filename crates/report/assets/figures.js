@@ -16,7 +16,7 @@ function figureCharts(figures) {
     if (figure.statements.length) charts.push(statementsChart(figure, place));
     if (runs.length && runs.length <= MOST_CURVES) charts.push(...runCurves(figure, runs, place));
     if (runs.length > 1) charts.push(...runBars(figure, runs.slice(0, MOST_BARS), place));
-    return charts;
+    return charts.map(chart => ({ ...chart, of: figure.name }));
   });
 }
 
@@ -143,7 +143,7 @@ function statementFill(theme, kind) {
 }
 
 function statementsSvg({ frame, statements }, theme) {
-  const svg = new Svg(frame.chart.title, theme);
+  const svg = new Svg(svgTitle(frame), theme);
   const [left, width] = [220, SVG_WIDTH - 330];
   let y = 52;
   for (const statement of statements) {
@@ -164,7 +164,7 @@ function statementsSvg({ frame, statements }, theme) {
       statement.ours.forEach(([, value], index) => svg.add("rect", { x: px(left + index * room), y: px(y + 38 - (48 * value) / most), width: px(room * 0.8), height: px(Math.max((48 * value) / most, 1)), fill: statementFill(theme, statement.verdict) }));
       svg.label(left - 8, y + 38, "ours", "end");
       y += 56;
-      for (const words of svgLines(statement.text)) { svg.label(left, y, words); y += 17; }
+      for (const words of svgLines(statement.text)) { svg.label(16, y, words); y += 17; }
     }
     y += 10;
   }

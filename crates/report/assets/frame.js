@@ -6,6 +6,7 @@
 //   section              the heading that it stands under, or
 //   place                the id of the element that it stands in
 //   free                 optional; needs no runs
+//   of                   optional; what its file's title begins with
 //   wide                 optional; takes the full width
 //   runs                 optional; its own runs in place of the report's
 //   choices              optional; `{name, ...}` for each of several things that it can show, or a function of the runs

@@ -132,7 +132,8 @@ class SvgPlot {
 
 /** The title of what a chart shows now. */
 function svgTitle(frame) {
-  return [frame.chart.title, frame.choiceName].filter(Boolean).join(": ");
+  const { of, title } = frame.chart;
+  return [of, title, frame.choiceName].filter(Boolean).join(": ");
 }
 
 /** A sample of a run's line. */

@@ -39,7 +39,7 @@ fn command(provenance: &Provenance) -> String {
         commit => format!(", commit <code>{}</code>", escape(commit)),
     };
     format!(
-        "<p>The command that gives these results again, with dovetail {}{commit}:</p>\n<pre id=\"command\">{}</pre>\n<p><button type=\"button\" id=\"copy\" hidden>Copy the command</button></p>\n",
+        "<p>The command that gives these results again, with dovetail {}{commit}, in a folder with the files that it names:</p>\n<pre id=\"command\">{}</pre>\n<p><button type=\"button\" id=\"copy\" hidden>Copy the command</button></p>\n",
         escape(&provenance.version),
         escape(&provenance.command)
     )

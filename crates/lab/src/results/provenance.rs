@@ -13,7 +13,7 @@ pub struct Provenance {
     /// Commit that the program was built from; empty if it is not known.
     pub commit: String,
     /// Command line that gives these results, without the options that say only where they go and how
-    /// many run at a time.
+    /// many run at a time, and without the folders of files.
     pub command: String,
 }
 

@@ -123,6 +123,9 @@ fn by_measure(sides: &[Side], measure: Measure) -> String {
         format!("{over} {} ({})", names(sides), measure.text(&sides[0]))
     };
     let lead = match best.len() {
+        1 if sides.len() == 2 => {
+            format!("{} is faster: {}", best[0].name, measure.text(&sides[0]))
+        }
         1 => format!("{} is the fastest: {}", best[0].name, measure.text(&sides[0])),
         _ => format!("{} lead together, within 2 %: {}", names(best), measure.text(&sides[0])),
     };
