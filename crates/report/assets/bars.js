@@ -6,7 +6,7 @@ const TEXTURES = 8;
 
 /** `causes` are `{key, name}` each, and `index`, their texture, if it is not their place, or `mark`, a class of its own;
  * `parts(run)` has the counts by key, in `unit`. `choice.whole(parts, total, run)` is what a run's values are divided by,
- * `choice.text` writes the quotient. With `choice.beside`, `{head, value(run), text}`, a second bar stands beside each,
+ * `choice.text` writes the quotient. With `choice.beside`, `{head, csv, value(run), text}`, a second bar stands beside each,
  * and `choice.head` is the heading of the first ones. */
 function causeBars(frame, causes, parts, unit, choice) {
   const bars = frame.runs.map(run => causeBar(run, causes, parts(run) ?? {}, choice)).filter(bar => bar.total > 0 && bar.whole > 0);
@@ -85,7 +85,7 @@ class BarView {
 
   rows() {
     const { beside } = this.choice;
-    const heads = ["run", ...this.causes.map(cause => `${cause.key}_${this.unit}`), ...(beside ? [beside.head.toLowerCase()] : [])];
+    const heads = ["run", ...this.causes.map(cause => `${cause.key}_${this.unit}`), ...(beside ? [beside.csv] : [])];
     return [heads, ...this.bars.map(bar => [bar.run.label, ...bar.parts, ...(beside ? [bar.beside] : [])])];
   }
 

@@ -88,7 +88,7 @@ function statementMost({ paper, ours }) {
 
 class StatementsView {
   constructor(frame, statements) {
-    Object.assign(this, { frame, statements, at: -1 });
+    Object.assign(this, { frame, statements, at: -1, silent: true });
     this.boxes = statements.map(statement => this.box(statement));
     frame.plot.append(el("div", { class: "statements" }, ...this.boxes));
     frame.focusable(frame.plot, `${frame.chart.title}: ${statements.length} ${statements.length === 1 ? "statement" : "statements"}`);

@@ -24,6 +24,7 @@
 //   zoom(factor)         optional; above 1 shows less
 //   reset()              optional; shows everything
 //   leave()              removes the cursor
+//   silent               optional; all values stand in the picture, and nothing is read out below it
 //   destroy()            optional
 //
 // or null when there is nothing to draw, after `frame.empty(sentence)`.
@@ -133,7 +134,7 @@ class Frame {
     this.legend([]);
     this.focusable(this.plot, false);
     this.view = this.runs.length || this.chart.free ? this.chart.render(this) : this.empty("Every run is switched off.");
-    this.readout.hidden = !this.view;
+    this.readout.hidden = !this.view || Boolean(this.view.silent);
     this.csvButton.disabled = this.svgButton.disabled = !this.view;
     for (const button of this.zoomButtons) button.hidden = !this.view?.zoom;
   }

@@ -38,8 +38,8 @@ function askedBytes(run, kind) {
 /** The rate, or, where a trace dictates it, the latency. */
 function besideRate(runs, rate, latency, what) {
   const isPaced = runs.some(run => run.data.replay?.mode === "timed");
-  if (isPaced) return { head: `p99 latency of ${what} (less is better)`, value: run => run.data.latency?.[latency]?.p99_ns ?? 0, text: value => duration(value) };
-  return { head: `Rate of ${what}`, value: run => run.data.totals?.[rate] ?? 0, text: value => `${significant(value)} MB/s` };
+  if (isPaced) return { head: `p99 latency of ${what} (less is better)`, csv: "p99_ns", value: run => run.data.latency?.[latency]?.p99_ns ?? 0, text: value => duration(value) };
+  return { head: `Rate of ${what}`, csv: "mb_per_s", value: run => run.data.totals?.[rate] ?? 0, text: value => `${significant(value)} MB/s` };
 }
 
 /** What can be shown: writes as they are and for each byte asked for, and reads. */

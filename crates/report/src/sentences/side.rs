@@ -5,8 +5,11 @@ use dovetail_lab::results::{LatencyResult, RunResult};
 /// Bytes of a block.
 const BLOCK: f64 = 4096.0;
 
-/// Kinds of call in the plural, with where their latencies stand.
-pub(super) const KINDS: [(&str, fn(&RunResult) -> &LatencyResult); 4] = [
+/// A kind of call in the plural, with where its latencies stand.
+type Kind = (&'static str, fn(&RunResult) -> &LatencyResult);
+
+/// Kinds of call.
+pub(super) const KINDS: [Kind; 4] = [
     ("reads", |run| &run.latency.read),
     ("writes", |run| &run.latency.write),
     ("syncs", |run| &run.latency.flush),
