@@ -91,10 +91,12 @@ fn listed(text: &str) -> Option<Numbers> {
             let (unit, after) = unit(rest)?;
             found.unit = unit.into();
             rest = after;
+            while let Some((value, after)) = same_unit(rest, unit) {
+                found.values.push((String::new(), value));
+                rest = after;
+            }
             // "147 MB/s against 31.7, 20.1" goes on in the same unit, "17.3 KiB, 484" need not
-            if found.unit.is_empty()
-                || !rest.starts_with(" against ") && !rest.starts_with(" beside ")
-            {
+            if unit.is_empty() || !rest.starts_with(" against ") && !rest.starts_with(" beside ") {
                 break;
             }
         } else {
@@ -159,6 +161,13 @@ fn next(rest: &str) -> Option<(&'static str, f64, &str)> {
     })
 }
 
+/// `, B unit` behind a value of that unit.
+fn same_unit<'a>(rest: &'a str, of: &str) -> Option<(f64, &'a str)> {
+    let (value, after) = number(rest.strip_prefix(", ")?)?;
+    let (found, after) = unit(after)?;
+    (found == of && !of.is_empty()).then_some((value, after))
+}
+
 /// Words that are no unit.
 const NO_UNITS: [&str; 7] = ["in", "of", "for", "and", "by", "at", "with"];
 
@@ -216,6 +225,8 @@ mod tests {
 
     #[test]
     fn values_of_ours_stand_beside_each_other() {
+        let list = drawn("more", "73.8 %, 85.1 %, 88.6 %", "direction").unwrap();
+        assert_eq!((values(&list), list.unit.as_str()), (vec![73.8, 85.1, 88.6], "%"));
         let list = drawn("flat", "1.02 to 1.03 in 20 parts", "x").unwrap();
         assert_eq!((values(&list), list.unit.as_str()), (vec![1.02, 1.03], ""));
         let list = direction("x", "it falls", "149 57.2 36.1 MB/s".into(), true).drawn().unwrap();
