@@ -4,6 +4,9 @@
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 
+/** Width in pixels below which a plot has its short heading. */
+const NARROW = 400;
+
 /** The part of an axis that is shown, in the axis's own units. */
 class Window {
   constructor(whole, log) {
@@ -97,8 +100,10 @@ function axisOptions(theme, axis, vertical) {
  * drag; while `hooks.still()` the cursor moves with its value. */
 function plotOptions(frame, x, y, range, hooks) {
   const theme = frame.report.theme;
+  const width = Math.max(220, frame.plot.clientWidth);
+  const across = width < NARROW && x.short ? { ...x, label: x.short } : x;
   return {
-    width: Math.max(220, frame.plot.clientWidth),
+    width,
     height: frame.chart.wide ? 340 : 270,
     legend: { show: false },
     padding: [10, 12, 0, 0],
@@ -106,7 +111,7 @@ function plotOptions(frame, x, y, range, hooks) {
       x: { time: false, distr: x.log ? 3 : 1, range: () => range.range },
       y: { distr: y.log ? 3 : 1, range: y.range ?? (y.log ? logFromData : fromZero) },
     },
-    axes: [axisOptions(theme, x, false), axisOptions(theme, y, true)],
+    axes: [axisOptions(theme, across, false), axisOptions(theme, y, true)],
     cursor: { y: false, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => null } },
     hooks: {
       setCursor: [plot => { if (!hooks.still()) hooks.moved(plot); }],

@@ -19,7 +19,7 @@ function scatter(frame) {
   const time = timeUnit(Math.max(...[all[all.length - 1].t, run.data.totals?.elapsed_s ?? 0]));
   const space = byteUnit(all.reduce((most, point) => Math.max(most, point.at), 0));
   const axes = {
-    x: { label: TIME.label(time) },
+    x: { label: TIME.label(time), short: TIME.short(time) },
     y: { label: `Address (${space.name})` },
   };
   const ys = OPS.map(({ op }) => points.map(point => (point.op === op ? point.at / space.size : null)));

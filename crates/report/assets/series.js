@@ -2,7 +2,7 @@
 // Charts of the intervals of every run: a column of the series over another one that rises.
 
 /** What columns are drawn over: the column `key`, in a unit that suits its end. */
-const TIME = { key: "time_s", section: "Over time", share: "time", unit: timeUnit, label: unit => `Time since ${ORIGIN} (${unit.name})` };
+const TIME = { key: "time_s", section: "Over time", share: "time", unit: timeUnit, label: unit => `Time since ${ORIGIN} (${unit.name})`, short: unit => `Time (${unit.name})` };
 const WRITTEN = { key: "written_bytes", section: "Over written volume", share: "written", unit: byteUnit, label: unit => `Written by the workload (${unit.name})` };
 
 /** A chart of the intervals of every run. A choice names a column of the series by its `key` (or several `lines`), or
@@ -25,7 +25,7 @@ function seriesPlot(frame, choice, against) {
   for (const line of lines) line.step = (line.step ?? Infinity) / unit.size;
   const suffix = choice.unit ? ` ${choice.unit}` : "";
   const axes = {
-    x: { label: against.label(unit), size: unit.size, share: frame.chart.place ? null : against.share, csv: against.key, value: value => `${significant(value)} ${unit.name}` },
+    x: { label: against.label(unit), short: against.short?.(unit), size: unit.size, share: frame.chart.place ? null : against.share, csv: against.key, value: value => `${significant(value)} ${unit.name}` },
     y: {
       label: choice.unit && !choice.log ? `${choice.of} (${choice.unit})` : choice.of, size: choice.size ?? 1, log: choice.log,
       text: choice.text, value: choice.text ?? (value => (value == null ? MISSING : significant(value) + suffix)), csv: choice.key ?? choice.csv,

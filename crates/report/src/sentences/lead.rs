@@ -34,6 +34,12 @@ impl Measure {
             Self::Latency(kind) => duration_ns(side.p99_ns[kind]),
         }
     }
+
+    /// The value as it is first named.
+    fn full_text(self, side: &Side) -> String {
+        let of = if self == Self::Rate && side.is_mixed { " of reads and writes" } else { "" };
+        self.text(side) + of
+    }
 }
 
 /// The sides, the best first, and the sentence. `is_paced`: the trace says when requests come, so
@@ -79,7 +85,7 @@ fn alone(side: &Side, rate: Measure, kind: Option<usize>, is_paced: bool) -> Str
         Measure::Rate => format!(" in {} calls/s", significant(side.calls_per_s)),
         _ => String::new(),
     };
-    let moved = format!("{} moved {}{calls}{pace}", side.name, rate.text(side));
+    let moved = format!("{} moved {}{calls}{pace}", side.name, rate.full_text(side));
     let moved = if rate == Measure::Calls { moved.replacen("moved", "made", 1) } else { moved };
     [Some(moved), latency].into_iter().flatten().collect::<Vec<_>>().join("; ") + "."
 }
@@ -89,7 +95,7 @@ fn level(sides: &[Side], rate: Measure, kind: Option<usize>, is_paced: bool) -> 
     let latency = kind.map(|kind| {
         format!("a p99 of {} for {}", duration_ns(sides[0].p99_ns[kind]), KINDS[kind].0)
     });
-    let rate = (!is_paced).then(|| rate.text(&sides[0]));
+    let rate = (!is_paced).then(|| rate.full_text(&sides[0]));
     let figures: Vec<String> = [rate, latency].into_iter().flatten().collect();
     format!("{} are level, within 2 %: {}.", names(sides), figures.join(" and "))
 }
@@ -99,7 +105,7 @@ fn by_latency(sides: &[Side], kind: usize, rate: Measure, is_paced: bool) -> Str
     let pace = if is_paced {
         "The trace sets the pace".into()
     } else {
-        format!("All run at {}, within 2 %", rate.text(&sides[0]))
+        format!("All run at {}, within 2 %", rate.full_text(&sides[0]))
     };
     let measure = Measure::Latency(kind);
     let (first, last) = (&sides[0], &sides[sides.len() - 1]);
@@ -124,10 +130,10 @@ fn by_measure(sides: &[Side], measure: Measure) -> String {
     };
     let lead = match best.len() {
         1 if sides.len() == 2 => {
-            format!("{} is faster: {}", best[0].name, measure.text(&sides[0]))
+            format!("{} is faster: {}", best[0].name, measure.full_text(&sides[0]))
         }
-        1 => format!("{} is the fastest: {}", best[0].name, measure.text(&sides[0])),
-        _ => format!("{} lead together, within 2 %: {}", names(best), measure.text(&sides[0])),
+        1 => format!("{} is the fastest: {}", best[0].name, measure.full_text(&sides[0])),
+        _ => format!("{} lead together, within 2 %: {}", names(best), measure.full_text(&sides[0])),
     };
     let next = leaders(&sides[best.len()..], measure);
     let last = stragglers(sides, measure);

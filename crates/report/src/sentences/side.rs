@@ -23,6 +23,8 @@ pub(super) struct Side {
     pub(super) name: String,
     /// Million bytes a second that the workload read and wrote.
     pub(super) mb_per_s: f64,
+    /// It both read and wrote.
+    pub(super) is_mixed: bool,
     /// Calls a second.
     pub(super) calls_per_s: f64,
     /// 99th percentiles in ns, by kind as in [`KINDS`]; 0 without calls.
@@ -77,6 +79,7 @@ impl Side {
         Self {
             name: name.into(),
             mb_per_s: mean(&|run| run.totals.read_mb_per_s + run.totals.write_mb_per_s),
+            is_mixed: first.totals.read_mb_per_s > 0.0 && first.totals.write_mb_per_s > 0.0,
             calls_per_s: mean(&|run| run.totals.calls_per_s),
             p99_ns: KINDS.map(|(_, of)| mean(&|run| of(run).percentiles.p99_ns as f64)),
             call_ns: KINDS.map(|(_, of)| {

@@ -65,6 +65,13 @@ fn of_two_runs_the_faster_one_stands_beside_the_other() {
 }
 
 #[test]
+fn a_rate_of_reads_and_writes_is_called_so() {
+    let mut mixed = run("f2fs", 120.0, 1.0, 1.0);
+    mixed.totals.read_mb_per_s = 40.0;
+    assert!(of(vec![mixed])[0].starts_with("f2fs moved 160 MB/s of reads and writes in 30,000"));
+}
+
+#[test]
 fn of_three_runs_the_next_and_the_slowest_are_named() {
     let runs =
         [("a", 50.0), ("b", 100.0), ("c", 80.0)].map(|(name, rate)| run(name, rate, 1.0, 1.0));
