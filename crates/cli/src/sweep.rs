@@ -213,9 +213,15 @@ fn outcome(call: &Call, sweep: &Sweep, stop: &AtomicBool) -> Outcome {
 
 type Kept = (Vec<Map<String, Value>>, Option<String>);
 
+/// Figures that describe the stack and the drive, which the sweep's file has: left out of the rows.
+const DESCRIPTION: [&str; 3] = ["stack.host.", "drive.", "replay."];
+
 /// Single figures of each run, and all of the results if they are to be kept.
 fn kept(results: &Results, whole: bool) -> Result<Kept, Failure> {
-    let figures = |run| csv_out::figures(run).map(|figures| figures.into_iter().collect());
+    let is_found = |(name, value): &(String, Value)| {
+        !value.is_null() && !DESCRIPTION.iter().any(|part| name.starts_with(part))
+    };
+    let figures = |run| csv_out::figures(run).map(|all| all.into_iter().filter(is_found).collect());
     let runs = results.runs.iter().map(figures).collect::<Result<_, _>>()?;
     let whole =
         whole.then(|| serde_json::to_string(results)).transpose().map_err(Failure::failed)?;

@@ -40,6 +40,7 @@ mod serve;
 mod serve_kernel;
 mod serve_ublk;
 mod serve_vhost;
+mod sweep;
 mod tutorials;
 #[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
 #[path = "../../f2fs/tests/common/uml.rs"]
