@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 10] = [
     ("fio", "fio"),
     ("chromium", "chromium"),
     ("f2fs-tools", "mkfs.f2fs"),
@@ -33,6 +33,7 @@ const PACKAGES: [(&str, &str); 9] = [
     ("libnbd-bin", "nbdcopy"),
     ("nbd-client", "nbd-client"),
     ("qemu-utils", "qemu-io"),
+    ("android-sdk-libsparse-utils", "img2simg"),
 ];
 
 /// Referees that a machine may be unable to run, whatever is installed on it, and the Debian

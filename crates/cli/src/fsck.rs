@@ -66,7 +66,7 @@ fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
     }
     // of a volume that changes meanwhile no two structures agree
     let _lock = ImageLock::take(&arguments.image, arguments.repair)?;
-    let image = &arguments.parts.of(&arguments.image);
+    let image = &arguments.parts.of(&arguments.image)?;
     let format = format_of(image)?;
     let before = format.check(image)?;
     let code = if before.is_clean { 0 } else { ERRORS_LEFT };

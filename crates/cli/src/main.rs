@@ -101,6 +101,9 @@ enum Command {
     Mount(mount::Arguments),
     /// Show a structure of an F2FS or ext image.
     Inspect(image::InspectArguments),
+    /// Convert Android sparse images.
+    #[command(subcommand)]
+    Image(image::ConvertCommand),
     /// Make a file system on an image file or a block device.
     #[command(subcommand)]
     Mkfs(mkfs::Command),
@@ -167,6 +170,7 @@ fn run(command: Command) -> ExitCode {
         Command::Cp(arguments) => image::copy(&arguments),
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Inspect(arguments) => image::inspect(&arguments),
+        Command::Image(command) => image::convert(&command),
         Command::Mkfs(command) => mkfs::run(&command),
         Command::Fsck(arguments) => return fsck::run(&arguments),
         Command::Doctor => doctor::run(),

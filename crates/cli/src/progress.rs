@@ -9,13 +9,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dovetail_lab::{Progress, Stage};
-use dovetail_time::format_count;
+use dovetail_time::{format_bytes, format_count};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::log;
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Between two looks at a bar.
+const BAR_EVERY: Duration = Duration::from_millis(100);
 
 /// Time after which a stage has a rate.
 const RATE_AFTER: Duration = Duration::from_secs(1);
@@ -48,6 +51,65 @@ impl Drop for Heartbeat {
         // it never panics
         self.thread.take().map(JoinHandle::join);
     }
+}
+
+/// Progress of work on bytes: after a second a bar on a terminal, and elsewhere a line on standard
+/// error every ten seconds.
+pub(crate) struct Meter {
+    what: String,
+    bar: ProgressBar,
+    has_lines: bool,
+    begun: Instant,
+    /// Time of the last line, or of the last look at the bar.
+    last: Instant,
+}
+
+impl Meter {
+    /// Begins now.
+    pub(crate) fn new(what: String) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let shows = !log::is_on() && is_terminal;
+        let bar = if shows { ProgressBar::new(1) } else { ProgressBar::hidden() };
+        let now = Instant::now();
+        Self { what, bar, has_lines: !log::is_on() && !is_terminal, begun: now, last: now }
+    }
+
+    /// Tells how many bytes are done, of so many; 0 if nobody knows.
+    pub(crate) fn tell(&mut self, done: u64, total: u64) {
+        let (since, last) = (self.begun.elapsed(), self.last.elapsed());
+        if self.has_lines && last >= LINE_EVERY {
+            self.last = Instant::now();
+            eprintln!("dovetail: {}: {}", self.what, bytes_sentence(done, total, since));
+        } else if !self.has_lines && since >= RATE_AFTER && last >= BAR_EVERY {
+            self.last = Instant::now();
+            let template = if total > 0 { "{bar:24} {msg}" } else { "{msg}" };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                self.bar.set_style(style);
+            }
+            self.bar.set_length(total.max(1));
+            self.bar.set_position(done.min(total));
+            self.bar.set_message(format!("{}: {}", self.what, bytes_sentence(done, total, since)));
+        }
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Tells the share of bytes, their rate and the time that is left, so long after the begin.
+fn bytes_sentence(done: u64, total: u64, since: Duration) -> String {
+    let seconds = since.as_secs_f64().max(1e-3);
+    let rate = format_bytes((done as f64 / seconds) as u64);
+    if total == 0 {
+        return format!("{}, {rate}/s", format_bytes(done));
+    }
+    let share = done.min(total) as f64 / total as f64;
+    let left = (done > 0).then(|| seconds * (1.0 - share) / share);
+    let left = left.map(|left| format!(", {left:.0} s left")).unwrap_or_default();
+    format!("{:.0} %, {rate}/s{left}", share * 100.0)
 }
 
 /// A count of many like things: a bar on a terminal, a line every ten seconds elsewhere.
@@ -222,6 +284,16 @@ impl Bars {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_share_rate_and_the_time_that_is_left() {
+        let after = Duration::from_secs(10);
+        let sentence = |done: u64, total: u64| bytes_sentence(done << 20, total << 20, after);
+        assert_eq!(sentence(25, 100), "25 %, 2.50 MiB/s, 30 s left");
+        assert_eq!(sentence(25, 0), "25.0 MiB, 2.50 MiB/s");
+        assert_eq!(sentence(0, 100), "0 %, 0 B/s");
+        assert_eq!(sentence(200, 100), "100 %, 20.0 MiB/s, 0 s left");
+    }
 
     #[test]
     fn a_line_has_share_rate_and_the_time_that_is_left() {

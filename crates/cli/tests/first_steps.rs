@@ -277,13 +277,11 @@ fn what_is_no_image_is_told_for_what_it_is() {
         disk[at..at + bytes.len()].copy_from_slice(bytes);
         std::fs::write(folder.path().join(name), disk).unwrap();
     };
-    disk("sparse", 0, b"\x3a\xff\x26\xed");
     disk("packed", 0, b"\xfd7zXZ\0");
     disk("btrfs", 65_600, b"_BHRfS_M");
     for (name, expected) in [
         ("tiny", "it has 6 bytes, and no file system is so small"),
         ("empty", "it is empty: no file system is on it"),
-        ("sparse", "it is an Android sparse image: simg2img makes a plain one of it"),
         ("packed", "it is compressed with xz: unpack it first (xz -d)"),
         ("btrfs", "it holds btrfs, which is not known here"),
     ] {
@@ -302,19 +300,64 @@ fn a_volume_in_a_partition_is_found_by_its_offset() {
         let mut disk = vec![0; 1 << 20];
         disk[446 + 4] = 0x83;
         disk[446 + 8..446 + 12].copy_from_slice(&2048_u32.to_le_bytes());
+        disk[446 + 12..446 + 16].copy_from_slice(&(128_u32 << 10).to_le_bytes());
         disk[510..512].copy_from_slice(&[0x55, 0xaa]);
         disk.extend(std::fs::read(folder.path().join("volume")).unwrap());
         std::fs::write(folder.path().join("disk"), disk).unwrap();
         let message = refused(folder.path(), "ls disk", 1);
-        assert!(
-            message.contains("partitions, at bytes 1048576: give --offset 1048576"),
-            "{message}"
-        );
-        done(folder.path(), "cp --offset 1M file disk:/file");
+        let line = format!("\n    1: {kind}, 64.0 MiB from byte 1048576 on\n");
+        assert!(message.contains("give --partition 1") && message.contains(&line), "{message}");
+        done(folder.path(), "cp --offset 1MiB file disk:/file");
         assert_eq!(done(folder.path(), "cat --offset 1M disk /file"), "hello\n");
+        for command in ["ls", "fsck", "inspect", "extract"] {
+            let rest = match command {
+                "inspect" => " superblock",
+                "extract" => " out",
+                _ => "",
+            };
+            done(folder.path(), &format!("{command} --partition 1 disk{rest}"));
+        }
+        done(folder.path(), "cp --partition 1 disk:/file again");
+        let message = refused(folder.path(), "ls --partition 2 disk", 1);
+        assert!(message.contains("it has no partition 2; it has 1"), "{message}");
+        refused(folder.path(), "ls --partition 1 --offset 1M disk", 2);
         done(folder.path(), "fsck --offset 1M disk");
         let table = std::fs::read(folder.path().join("disk")).unwrap();
         assert!(table[512..1 << 20].iter().all(|byte| *byte == 0), "{kind}: the disk before it");
+    }
+}
+
+#[test]
+fn a_sparse_image_is_read_like_a_plain_one_and_never_written() {
+    for kind in ["f2fs", "ext4"] {
+        let folder = folder(&[("file", "hello\n")]);
+        done(folder.path(), &format!("mkfs {kind} plain --size 64M"));
+        done(folder.path(), "cp file plain:/file");
+        let said = done(folder.path(), "image sparse plain v.simg");
+        assert!(said.starts_with("v.simg: a sparse image of "), "{said}");
+        let before = std::fs::read(folder.path().join("v.simg")).unwrap();
+        assert_eq!(done(folder.path(), "cat v.simg /file"), "hello\n");
+        assert_eq!(done(folder.path(), "cat v.simg:/file"), "hello\n");
+        assert_eq!(done(folder.path(), "ls v.simg"), done(folder.path(), "ls plain"));
+        done(folder.path(), "fsck v.simg");
+        done(folder.path(), "extract v.simg out");
+        done(folder.path(), "cp v.simg:/file again");
+        let shown = done(folder.path(), "inspect v.simg superblock");
+        assert_eq!(shown, done(folder.path(), "inspect plain superblock"));
+        let message = refused(folder.path(), "cp file v.simg:/new", 1);
+        assert!(message.contains("dovetail image unsparse"), "{message}");
+        assert!(std::fs::read(folder.path().join("v.simg")).unwrap() == before);
+
+        let message = refused(folder.path(), "image unsparse v.simg plain", 2);
+        assert!(message.contains("--force"), "{message}");
+        done(folder.path(), "image unsparse v.simg new");
+        let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+        assert!(read("new") == read("plain"));
+        std::fs::write(folder.path().join("v.simg"), &before[..before.len() / 2]).unwrap();
+        let message = refused(folder.path(), "ls v.simg", 1);
+        assert!(message.contains("and a damaged one: "), "{message}");
+        refused(folder.path(), "image unsparse v.simg cut", 1);
+        assert!(!folder.path().join("cut").exists());
     }
 }
 

@@ -1,7 +1,8 @@
 //! The medium that an image argument names: an image file or block device, or a drive in a file; or
 //! several of them, and zones that a report tells.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use dovetail_block::{
@@ -12,7 +13,8 @@ use dovetail_f2fs::format::Superblock;
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
 use dovetail_time::SimTime;
 
-use crate::{Source, ZonedImage};
+use crate::sparse::{SparseError, is_sparse};
+use crate::{Source, SparseImage, ZonedImage};
 
 /// Medium of a file system.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub enum Medium {
     Image(ImageDevice),
     /// A drive in a file.
     Drive(Box<EmulatedDrive>),
+    /// An Android sparse image, which is only read.
+    Sparse(Box<SparseImage>),
     /// An image of a zoned device.
     Zoned(Box<ZonedImage>),
     /// Several of them, end to end.
@@ -47,6 +51,9 @@ pub enum OpenError {
     /// The drive in it.
     #[error(transparent)]
     Drive(#[from] EmulatedError),
+    /// The sparse image in it.
+    #[error(transparent)]
+    Sparse(#[from] SparseError),
     /// Another device of the volume.
     #[error("{file}: {error}")]
     Other {
@@ -166,6 +173,7 @@ impl Medium {
         match (Self::single(source.path(), writable)?, source.offset()) {
             (whole, 0) => Ok(whole),
             (Self::Image(image), offset) => Ok(Self::Image(image.from_offset(offset))),
+            (Self::Sparse(image), offset) => Ok(Self::Sparse(Box::new(image.from_offset(offset)))),
             _ => Err(OpenError::NoOffset),
         }
     }
@@ -173,6 +181,11 @@ impl Medium {
     fn single(path: &Path, writable: bool) -> Result<Self, OpenError> {
         if is_drive(path) {
             return Ok(Self::Drive(Box::new(EmulatedDrive::open(path, writable)?.0)));
+        }
+        match (begins_sparse(path), writable) {
+            (true, false) => return Ok(Self::Sparse(Box::new(SparseImage::open(path)?))),
+            (true, true) => return Err(SparseError::ReadOnly.into()),
+            (false, _) => {}
         }
         let open =
             if writable { ImageDevice::open_read_write } else { ImageDevice::open_read_only };
@@ -191,7 +204,7 @@ impl Medium {
     pub fn fill_holes(&mut self, range: BlockRange) -> Result<(), DeviceError> {
         match self {
             Self::Image(image) => image.fill_holes(range),
-            Self::Drive(_) | Self::Zoned(_) | Self::Joined(_) => Ok(()),
+            Self::Drive(_) | Self::Sparse(_) | Self::Zoned(_) | Self::Joined(_) => Ok(()),
         }
     }
 }
@@ -230,11 +243,19 @@ pub fn is_drive(path: &Path) -> bool {
     EmulatedDrive::is_one(path).unwrap_or(false)
 }
 
+/// There is a sparse image at `path`; what cannot be read is none.
+fn begins_sparse(path: &Path) -> bool {
+    let mut head = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && is_sparse(&head)
+}
+
 impl BlockDevice for Medium {
     fn info(&self) -> DeviceInfo {
         match self {
             Self::Image(image) => image.info(),
             Self::Drive(drive) => drive.info(),
+            Self::Sparse(sparse) => sparse.info(),
             Self::Zoned(zoned) => zoned.info(),
             Self::Joined(joined) => joined.info(),
         }
@@ -244,6 +265,7 @@ impl BlockDevice for Medium {
         match self {
             Self::Image(image) => image.submit(at, command),
             Self::Drive(drive) => drive.submit(at, command),
+            Self::Sparse(sparse) => sparse.submit(at, command),
             Self::Zoned(zoned) => zoned.submit(at, command),
             Self::Joined(joined) => joined.submit(at, command),
         }

@@ -70,7 +70,7 @@ fn is_directory(path: &str) -> Failure {
 }
 
 fn copy_out(arguments: &CpArguments, image: &Path, path: &[u8], to: &Path) -> Result<(), Failure> {
-    let mut opened = super::open::open(&arguments.parts.of(image))?;
+    let mut opened = super::open::open(&arguments.parts.of(image)?)?;
     let start = resolve(&mut *opened.files.tree, path, !arguments.recursive)?;
     if start.is_dir() && !arguments.recursive {
         return Err(is_directory(&shown(path)));
@@ -104,7 +104,7 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
         return Err(is_directory(&from.display().to_string()));
     }
     let _lock = ImageLock::take(image, true)?;
-    let source = arguments.parts.of(image);
+    let source = arguments.parts.of(image)?;
     let request = Mount {
         read_only: false,
         options: "",

@@ -26,7 +26,7 @@ pub(crate) struct ExtractArguments {
 }
 
 pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
-    let mut image = open::open(&arguments.parts.of(&arguments.image))?;
+    let mut image = open::open(&arguments.parts.of(&arguments.image)?)?;
     let path = arguments.path.as_bytes();
     let start = resolve(&mut *image.files.tree, path, true)?;
     let to = &arguments.directory;

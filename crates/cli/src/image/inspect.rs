@@ -71,7 +71,7 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         outputs.input(&arguments.image);
         outputs.output("--json", path)?;
     }
-    let (image, structure) = (&arguments.parts.of(&arguments.image), structure(&arguments.what));
+    let (image, structure) = (&arguments.parts.of(&arguments.image)?, structure(&arguments.what));
     let shown =
         format_of(image)?.inspect(image, &structure, &mut |sentence| complain(&sentence))?;
     match (&arguments.json, shown.text) {

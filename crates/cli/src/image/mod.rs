@@ -1,5 +1,6 @@
-//! `dovetail ls|cat|extract|cp|inspect`: images without mounting them.
+//! `dovetail ls|cat|extract|cp|inspect|image`: images without mounting them.
 
+mod convert;
 mod cp;
 mod extract;
 mod inspect;
@@ -17,6 +18,7 @@ use dovetail_image::{CHUNK, resolve};
 use dovetail_vfs::{mode, shown};
 
 use crate::{Failure, print};
+pub(crate) use convert::{ConvertCommand, convert};
 pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
@@ -51,7 +53,7 @@ pub(crate) struct CatArguments {
 pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     let (image, path) = place::of(&arguments.image, arguments.path.as_deref());
     let path = path.unwrap_or_else(|| "/".into());
-    let mut image = open::open(&arguments.parts.of(&image))?;
+    let mut image = open::open(&arguments.parts.of(&image)?)?;
     let listing = dovetail_image::list(&mut *image.files.tree, path.as_bytes())?;
     print(&listing.lines)?;
     if listing.damage.is_empty() {
@@ -66,7 +68,7 @@ pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
         let image = image.display();
         return Err(Failure::Usage(format!("which file? give {image} PATH, or {image}:/PATH")));
     };
-    let mut image = open::open(&arguments.parts.of(&image))?;
+    let mut image = open::open(&arguments.parts.of(&image)?)?;
     let tree = &mut *image.files.tree;
     let path = shown(inside.as_bytes());
     let found = resolve(tree, inside.as_bytes(), true)?;

@@ -6,6 +6,8 @@ use clap::Args;
 use dovetail_image::Source;
 use dovetail_time::parse_bytes;
 
+use crate::Failure;
+
 /// The rest of a volume beside its first device.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Parts {
@@ -19,6 +21,10 @@ pub(crate) struct Parts {
     /// The volume begins at this byte of the image (1M, 1048576), as one in a partition does.
     #[arg(long, value_name = "BYTES", default_value = "0", hide_default_value = true, value_parser = offset)]
     offset: u64,
+    /// The volume is this partition of the image, which is a disk with a GPT or an MBR; an image
+    /// without a volume of its own is listed with its partitions.
+    #[arg(long, value_name = "N", conflicts_with = "offset")]
+    partition: Option<u32>,
 }
 
 /// Partitions begin at whole sectors of 512 bytes.
@@ -29,8 +35,15 @@ fn offset(text: &str) -> Result<u64, String> {
 
 impl Parts {
     /// The source that these and the first device are.
-    pub(crate) fn of(&self, image: &Path) -> Source {
+    ///
+    /// # Errors
+    /// A partition that is not there.
+    pub(crate) fn of(&self, image: &Path) -> Result<Source, Failure> {
         let source = Source::from(image).with_devices(self.devices.clone());
-        source.with_zones(self.zones.clone()).with_offset(self.offset)
+        let source = source.with_zones(self.zones.clone()).with_offset(self.offset);
+        match self.partition {
+            Some(number) => Ok(source.with_partition(number)?),
+            None => Ok(source),
+        }
     }
 }

@@ -75,7 +75,7 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
         options = options.flush_apart(move || drop(image.sync_data()));
     }
     let lock = ImageLock::take(&arguments.image, !options.read_only)?;
-    let image = arguments.parts.of(&arguments.image);
+    let image = arguments.parts.of(&arguments.image)?;
     let format = format_of(&image)?;
     options.kind = format.variant_on(&image)?.to_string();
     info!(image = %source.display(), kind = options.kind, read_only = options.read_only, "opening the volume");
