@@ -95,8 +95,18 @@ enum Command {
     Cat(image::CatArguments),
     /// Copy files out of an F2FS or ext image.
     Extract(image::ExtractArguments),
-    /// Copy files out of an F2FS or ext image, or into it: one of the two is IMAGE:/path.
+    /// Copy files out of F2FS or ext images, or into one: what is in an image is IMAGE:/path.
     Cp(image::CpArguments),
+    /// Remove files of an F2FS or ext image.
+    Rm(image::RemoveArguments),
+    /// Make directories in an F2FS or ext image.
+    Mkdir(image::MakeArguments),
+    /// Rename files of an F2FS or ext image.
+    Mv(image::MoveArguments),
+    /// Make a link in an F2FS or ext image.
+    Ln(image::LinkArguments),
+    /// Show or change the label of an F2FS or ext image.
+    Label(image::LabelArguments),
     /// Mount an F2FS, ext3 or ext4 image at a directory, through FUSE.
     Mount(mount::Arguments),
     /// Show a structure of an F2FS or ext image.
@@ -168,6 +178,11 @@ fn run(command: Command) -> ExitCode {
         Command::Cat(arguments) => image::cat(&arguments),
         Command::Extract(arguments) => image::extract(&arguments),
         Command::Cp(arguments) => image::copy(&arguments),
+        Command::Rm(arguments) => image::remove(&arguments),
+        Command::Mkdir(arguments) => image::make_directory(&arguments),
+        Command::Mv(arguments) => image::rename(&arguments),
+        Command::Ln(arguments) => image::link(&arguments),
+        Command::Label(arguments) => image::label(&arguments),
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Inspect(arguments) => image::inspect(&arguments),
         Command::Image(command) => image::convert(&command),

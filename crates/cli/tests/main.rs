@@ -7,6 +7,7 @@
 
 mod bench;
 mod bench_choices;
+mod change;
 mod command;
 mod common {
     //! The place where the guest looks for it.

@@ -9,10 +9,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dovetail_vfs::mode::{S_IALLUGO, is_device};
-use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, SetAttr, Timestamp, XattrFlags};
+use dovetail_vfs::{
+    Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+    check_name,
+};
 use rustix::fs::SeekFrom;
 
-use crate::CHUNK;
+use crate::{CHUNK, free_bytes};
 
 /// Bytes of the longest list of names, and of the longest value: the kernel's limits (xattr(7)).
 const XATTR_MAX: usize = 65_536;
@@ -33,6 +36,9 @@ pub struct CopyIn<'a> {
     owners: bool,
     /// Device and inode number of files with several names, and what they became.
     links: HashMap<(u64, u64), Ino>,
+    /// Bytes of content copied so far are told to it.
+    tell: &'a mut dyn FnMut(u64),
+    copied: u64,
     /// Sentences about what could not be copied.
     pub errors: Vec<String>,
     /// Extended attributes that the image cannot store.
@@ -40,9 +46,16 @@ pub struct CopyIn<'a> {
 }
 
 impl<'a> CopyIn<'a> {
-    /// A copy by `caller` that keeps the owners of outside, if `owners`.
-    pub fn new(fs: &'a mut dyn FileSystem, caller: Caller, owners: bool) -> Self {
-        Self { fs, caller, owners, links: HashMap::new(), errors: Vec::new(), xattrs_left: 0 }
+    /// A copy by `caller` that keeps the owners of outside, if `owners`, and tells the bytes copied
+    /// so far to `tell`.
+    pub fn new(
+        fs: &'a mut dyn FileSystem,
+        caller: Caller,
+        owners: bool,
+        tell: &'a mut dyn FnMut(u64),
+    ) -> Self {
+        let (links, errors) = (HashMap::new(), Vec::new());
+        Self { fs, caller, owners, links, tell, copied: 0, errors, xattrs_left: 0 }
     }
 
     /// Copies `source`, a directory with all below it, as `name` of directory `dir`.
@@ -82,6 +95,9 @@ impl<'a> CopyIn<'a> {
         dir: Ino,
         name: &[u8],
     ) -> Result<Option<Frame>, String> {
+        if meta.is_file() && !self.links.contains_key(&(meta.dev(), meta.ino())) {
+            return self.file(source, meta, dir, name).map(|()| None);
+        }
         let there = self.make_room(meta, dir, name)?;
         if meta.is_dir() {
             let target = match there {
@@ -110,10 +126,58 @@ impl<'a> CopyIn<'a> {
         if meta.nlink() > 1 {
             self.links.insert(key, target);
         }
-        if meta.is_file() {
-            self.content(source, meta.len(), target)?;
-        }
         self.attributes(source, meta, target).map(|()| None)
+    }
+
+    /// Copies a regular file. It has a name of its own until it is whole: neither a full volume nor
+    /// an end of this process leaves a part of it under the name that it is to have.
+    fn file(
+        &mut self,
+        source: &Path,
+        meta: &Metadata,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<(), String> {
+        check_name(name).map_err(text)?;
+        match self.fs.lookup(dir, name) {
+            Ok(there) if there.is_dir() => {
+                return Err("a directory of this name is in the image".to_string());
+            }
+            // the old content stays as long as there is room for both
+            Ok(_) if free_bytes(self.fs).map_err(text)? < 2 * meta.len() => {
+                self.fs.unlink(&self.caller, dir, name).map_err(text)?;
+            }
+            Ok(_) | Err(Error::NotFound) => {}
+            Err(error) => return Err(text(error)),
+        }
+        let part = self.part_name(dir)?;
+        let target = self.make(meta, dir, &part)?;
+        let copied = self.content(source, meta.len(), target);
+        let copied = copied.and_then(|()| self.attributes(source, meta, target));
+        let to = (dir, name);
+        let named = copied.and_then(|()| {
+            let renamed = self.fs.rename(&self.caller, (dir, &part), to, RenameFlags::default());
+            renamed.map_err(text)
+        });
+        if named.is_err() {
+            drop(self.fs.unlink(&self.caller, dir, &part)); // what failed first is told
+        } else if meta.nlink() > 1 {
+            self.links.insert((meta.dev(), meta.ino()), target);
+        }
+        named
+    }
+
+    /// A name that is free in `dir`, for a file that is not whole yet.
+    fn part_name(&mut self, dir: Ino) -> Result<Vec<u8>, String> {
+        for number in 0.. {
+            let name = format!(".dovetail-cp.{number}").into_bytes();
+            match self.fs.lookup(dir, &name) {
+                Err(Error::NotFound) => return Ok(name),
+                Err(error) => return Err(text(error)),
+                Ok(_) => {}
+            }
+        }
+        Err("every name is taken".into())
     }
 
     /// Removes a file that is in a file's way; a directory stays for a directory.
@@ -158,6 +222,8 @@ impl<'a> CopyIn<'a> {
                 }
                 self.fs.write(&self.caller, target, at, &buffer[..len]).map_err(text)?;
                 at += len as u64;
+                self.copied += len as u64;
+                (self.tell)(self.copied);
             }
             if at < end {
                 break;

@@ -127,15 +127,24 @@ pub struct CopyOut<'a> {
     seen: HashSet<Ino>,
     /// Bytes of content that may still be written.
     room: u64,
+    /// Bytes of content copied so far are told to it.
+    tell: &'a mut dyn FnMut(u64),
+    copied: u64,
     /// The account so far.
     pub done: Done,
 }
 
 impl<'a> CopyOut<'a> {
-    /// A copy out of `tree`, whose files have at most `room` bytes of content.
-    pub fn new(tree: &'a mut dyn Tree, room: u64, keep: Keep) -> Self {
+    /// A copy out of `tree`, whose files have at most `room` bytes of content; the bytes copied so
+    /// far are told to `tell`.
+    pub fn new(
+        tree: &'a mut dyn Tree,
+        room: u64,
+        keep: Keep,
+        tell: &'a mut dyn FnMut(u64),
+    ) -> Self {
         let (links, seen) = (HashMap::new(), HashSet::new());
-        Self { tree, keep, links, seen, room, done: Done::default() }
+        Self { tree, keep, links, seen, room, tell, copied: 0, done: Done::default() }
     }
 
     /// Copies `attr`, which is no directory; `target` is its new name.
@@ -283,6 +292,8 @@ impl<'a> CopyOut<'a> {
                 }
                 self.room = self.room.checked_sub(len as u64).ok_or(MORE_THAN_THE_VOLUME)?;
                 out.write_all(&buffer[..len]).map_err(told)?;
+                self.copied += len as u64;
+                (self.tell)(self.copied);
                 at += len as u64;
             }
         }

@@ -66,6 +66,18 @@ pub trait Format: Sync {
     /// A volume that cannot be checked or written.
     fn repair(&self, image: &Source) -> Result<Repair, Error>;
 
+    /// The label of the image's volume.
+    ///
+    /// # Errors
+    /// A volume that cannot be read.
+    fn label(&self, image: &Source) -> Result<String, Error>;
+
+    /// Gives the image's volume a label; `now` is the moment at which a journal is replayed for it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a label that is too long; a volume that cannot be written.
+    fn set_label(&self, image: &Source, label: &str, now: Moment) -> Result<(), Error>;
+
     /// Shows a structure of the image.
     ///
     /// # Errors
@@ -123,6 +135,8 @@ pub struct Files {
     pub tree: Box<dyn Tree>,
     /// Bytes that the files have at most: each block of the volume once.
     pub most_bytes: u64,
+    /// Bytes of blocks in use, where most of them belong to files.
+    pub used_bytes: Option<u64>,
 }
 
 impl std::fmt::Debug for Files {

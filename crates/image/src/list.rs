@@ -1,6 +1,8 @@
 //! A file, or the files of a directory, as `ls -l` shows them.
 
-use dovetail_vfs::shown;
+use std::collections::HashSet;
+
+use dovetail_vfs::{Attr, Ino, shown};
 
 use crate::line::line;
 use crate::{Error, Tree, resolve};
@@ -24,25 +26,74 @@ pub fn list(tree: &mut dyn Tree, path: &[u8]) -> Result<Listing, Error> {
         let lines = line(tree, &found, &shown(path)).map_err(Error::failed)?;
         return Ok(Listing { lines, damage: Vec::new() });
     }
+    directory(tree, found.ino, path).map(|(listing, _)| listing)
+}
+
+/// Lists what is at `path`, and below a directory one after the other, each under its path; a
+/// symbolic link is followed at the start only. `tell` takes each as it comes.
+///
+/// # Errors
+/// No such path; the first directory that cannot be read.
+pub fn list_tree(
+    tree: &mut dyn Tree,
+    path: &[u8],
+    tell: &mut dyn FnMut(Listing),
+) -> Result<(), Error> {
+    let found = resolve(tree, path, true)?;
+    if !found.is_dir() {
+        tell(list(tree, path)?);
+        return Ok(());
+    }
+    // of a damaged tree a directory may lie below itself
+    let mut seen = HashSet::from([found.ino]);
+    let mut todo = vec![(path.to_vec(), found.ino)];
+    while let Some((path, ino)) = todo.pop() {
+        let (mut listing, below) = match directory(tree, ino, &path) {
+            Ok(found) => found,
+            Err(error) => {
+                let damage = vec![format!("{}: {error}", shown(&path))];
+                (Listing { lines: String::new(), damage }, Vec::new())
+            }
+        };
+        let apart = if seen.len() == 1 && todo.is_empty() { "" } else { "\n" };
+        listing.lines = format!("{apart}{}:\n{}", shown(&path), listing.lines);
+        tell(listing);
+        let below = below.into_iter().filter(|(_, ino)| seen.insert(*ino));
+        let slash: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
+        let below: Vec<_> =
+            below.map(|(name, ino)| ([&path[..], slash, &name].concat(), ino)).collect();
+        todo.extend(below.into_iter().rev());
+    }
+    Ok(())
+}
+
+/// The directories of a directory: name and inode.
+type Below = Vec<(Vec<u8>, Ino)>;
+
+fn directory(tree: &mut dyn Tree, dir: Ino, path: &[u8]) -> Result<(Listing, Below), Error> {
     let mut entries = Vec::new();
     loop {
         let cookie = entries.last().map_or(0, |entry: &dovetail_vfs::DirEntry| entry.cookie);
-        let more = tree.list(found.ino, cookie).map_err(Error::failed)?;
+        let more = tree.list(dir, cookie).map_err(Error::failed)?;
         if more.is_empty() {
             break;
         }
         entries.extend(more);
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut listing = Listing::default();
-    for entry in &entries {
+    let (mut listing, mut below) = (Listing::default(), Vec::new());
+    for entry in entries {
         let name = shown(&entry.name);
-        match tree.attr(entry.ino).and_then(|attr| line(tree, &attr, &name)) {
+        let attr = tree.attr(entry.ino);
+        if attr.as_ref().is_ok_and(Attr::is_dir) {
+            below.push((entry.name, entry.ino));
+        }
+        match attr.and_then(|attr| line(tree, &attr, &name)) {
             Ok(line) => listing.lines += &line,
             Err(error) => listing.damage.push(format!("{name}: {error}")),
         }
     }
-    let left = tree.left_out(found.ino).map_err(Error::failed)?;
+    let left = tree.left_out(dir).map_err(Error::failed)?;
     listing.damage.extend(left.sentences().map(|why| format!("{}: {why}", shown(path))));
-    Ok(listing)
+    Ok((listing, below))
 }

@@ -59,7 +59,8 @@ fn fill(format: &dyn Format, image: &Source) {
     let request = Mount { read_only: false, options: "", seed: 1, now: Moment::at(SimTime::ZERO) };
     let mut fs = format.mount(image, &request, &mut quiet).unwrap();
     let root = fs.root();
-    let mut copy = CopyIn::new(&mut *fs, Caller::default(), false);
+    let mut told = |_| {};
+    let mut copy = CopyIn::new(&mut *fs, Caller::default(), false, &mut told);
     copy.copy(
         std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")),
         false,
@@ -94,7 +95,8 @@ fn what_is_copied_in_is_listed_and_comes_out_again() {
         let target = tempfile::tempdir().unwrap();
         let start = resolve(&mut *files.tree, b"/tests", true).unwrap();
         let keep = Keep { owners: false, replace: false };
-        let mut copy = CopyOut::new(&mut *files.tree, files.most_bytes, keep);
+        let mut told = |_| {};
+        let mut copy = CopyOut::new(&mut *files.tree, files.most_bytes, keep, &mut told);
         copy.directory(&start, b"/tests", target.path());
         let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
         let count = std::fs::read_dir(here).unwrap().count() as u64;

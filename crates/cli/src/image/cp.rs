@@ -5,28 +5,31 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dovetail_image::{CopyIn, CopyOut, Keep, Mount, Tree, find, format_of, resolve};
-use dovetail_time::SimTime;
-use dovetail_vfs::{Attr, Caller, FileSystem, Ino, shown};
+use dovetail_image::{
+    Content, CopyIn, CopyOut, Keep, Tree, content_of, find, free_bytes, replaced, resolve, split,
+};
+use dovetail_time::format_bytes;
+use dovetail_vfs::{Attr, FileSystem, Ino, shown};
 
-use crate::mount::{ImageLock, seed};
-use crate::progress::Heartbeat;
-use crate::{Failure, clock, complain};
+use super::writable::{Writable, caller};
+use crate::progress::Meter;
+use crate::{Failure, complain};
 
 /// From where to where; one of them is in an image.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Modes, times, extended attributes and hard links are kept. Into a directory that is there, a copy goes \
                   by its own name; files that are there are replaced, directories merged. An image that is written to \
-                  must not be mounted."
+                  must not be mounted. What cannot fit is refused before anything is written, and no part of a file is left \
+                  where a copy fails."
 )]
 pub(crate) struct CpArguments {
-    /// Source: a path, or IMAGE:/path.
-    from: OsString,
-    /// Target: IMAGE:/path, or a path.
-    to: OsString,
+    /// Sources, then the target: paths, and IMAGE:/path for what is in an image. All sources are in
+    /// images, or the target is. Several go to a directory that is there.
+    #[arg(required = true, num_args = 2.., value_name = "PATH")]
+    paths: Vec<OsString>,
     /// Directories with all that they hold.
-    #[arg(short, long)]
+    #[arg(short, long, visible_short_alias = 'R')]
     recursive: bool,
     /// Keep owners too.
     #[arg(short, long)]
@@ -52,16 +55,24 @@ impl End {
 }
 
 pub(crate) fn copy(arguments: &CpArguments) -> Result<(), Failure> {
-    let _beat = Heartbeat::new("copying".into());
-    match (End::parse(&arguments.from), End::parse(&arguments.to)) {
-        (End::Image(image, path), End::Host(to)) => copy_out(arguments, &image, &path, &to),
-        (End::Host(from), End::Image(image, path)) => copy_in(arguments, &from, &image, &path),
-        (End::Host(_), End::Host(_)) => {
-            Err(Failure::Usage("one of the two must be in an image: IMAGE:/path".to_string()))
+    let mut ends: Vec<End> = arguments.paths.iter().map(|path| End::parse(path)).collect();
+    let to = ends.pop();
+    let (mut outside, mut inside) = (Vec::new(), Vec::new());
+    for end in ends {
+        match end {
+            End::Host(path) => outside.push(path),
+            End::Image(image, path) => inside.push((image, path)),
         }
-        (End::Image(..), End::Image(..)) => Err(Failure::Usage(
+    }
+    match to {
+        Some(End::Host(to)) if outside.is_empty() => copy_all_out(arguments, &inside, &to),
+        Some(End::Image(image, path)) if inside.is_empty() => {
+            copy_in(arguments, &outside, &image, &path)
+        }
+        Some(End::Image(..)) => Err(Failure::Usage(
             "only one of the two can be in an image; copy by way of a directory".to_string(),
         )),
+        _ => Err(Failure::Usage("one of the two must be in an image: IMAGE:/path".to_string())),
     }
 }
 
@@ -69,7 +80,39 @@ fn is_directory(path: &str) -> Failure {
     Failure::Failed(format!("{path} is a directory; -r copies it with all that it holds"))
 }
 
-fn copy_out(arguments: &CpArguments, image: &Path, path: &[u8], to: &Path) -> Result<(), Failure> {
+fn is_no_directory(path: &str) -> Failure {
+    Failure::Failed(format!("{path} is not a directory"))
+}
+
+/// Goes on after a source that cannot be copied.
+fn copy_all_out(
+    arguments: &CpArguments,
+    sources: &[(PathBuf, Vec<u8>)],
+    to: &Path,
+) -> Result<(), Failure> {
+    if sources.len() > 1 && !to.is_dir() {
+        return Err(is_no_directory(&to.display().to_string()));
+    }
+    let mut meter = Meter::new("copying".into());
+    let mut result = Ok(());
+    for (image, path) in sources {
+        if let Err(failure) = copy_out(arguments, image, path, to, &mut meter) {
+            if let Err(Failure::Failed(message) | Failure::Usage(message)) = &result {
+                complain(message);
+            }
+            result = Err(failure);
+        }
+    }
+    result
+}
+
+fn copy_out(
+    arguments: &CpArguments,
+    image: &Path,
+    path: &[u8],
+    to: &Path,
+    meter: &mut Meter,
+) -> Result<(), Failure> {
     let mut opened = super::open::open(&arguments.parts.of(image)?)?;
     let start = resolve(&mut *opened.files.tree, path, !arguments.recursive)?;
     if start.is_dir() && !arguments.recursive {
@@ -77,7 +120,9 @@ fn copy_out(arguments: &CpArguments, image: &Path, path: &[u8], to: &Path) -> Re
     }
     let to = if to.is_dir() { to.join(last_name(path)) } else { to.to_path_buf() };
     let keep = Keep { owners: arguments.preserve, replace: true };
-    let mut copy = CopyOut::new(&mut *opened.files.tree, opened.files.most_bytes, keep);
+    let total = if start.is_dir() { 0 } else { start.size };
+    let mut tell = |done| meter.tell(done, total);
+    let mut copy = CopyOut::new(&mut *opened.files.tree, opened.files.most_bytes, keep, &mut tell);
     if start.is_dir() {
         // the root has no name: what it holds goes to where it was to go
         if !to.is_dir() {
@@ -97,29 +142,39 @@ fn last_name(path: &[u8]) -> &OsStr {
     Path::new(OsStr::from_bytes(path)).file_name().unwrap_or_default()
 }
 
-fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> Result<(), Failure> {
-    let fail = |error: String| Failure::Failed(format!("{}: {error}", from.display()));
-    let meta = std::fs::symlink_metadata(from).map_err(|error| fail(error.to_string()))?;
-    if from.is_dir() && !arguments.recursive {
-        return Err(is_directory(&from.display().to_string()));
+/// A source outside, and what of its files is to be known.
+struct Outside<'a> {
+    path: &'a Path,
+    /// A symbolic link is copied as what it leads to.
+    follow: bool,
+    is_dir: bool,
+    content: Content,
+}
+
+impl<'a> Outside<'a> {
+    fn look(arguments: &CpArguments, path: &'a Path) -> Result<Self, Failure> {
+        let fail = |error: std::io::Error| Failure::Failed(format!("{}: {error}", path.display()));
+        let meta = std::fs::symlink_metadata(path).map_err(fail)?;
+        let is_dir = path.is_dir();
+        if is_dir && !arguments.recursive {
+            return Err(is_directory(&path.display().to_string()));
+        }
+        let follow = !meta.is_symlink() || !arguments.recursive;
+        Ok(Self { path, follow, is_dir, content: content_of(path, follow) })
     }
-    let _lock = ImageLock::take(image, true)?;
-    let source = arguments.parts.of(image)?;
-    let request = Mount {
-        read_only: false,
-        options: "",
-        seed: seed(),
-        now: clock::mounting_at(SimTime::ZERO),
-    };
-    let mut fs: Box<dyn FileSystem> =
-        format_of(&source)?.mount(&source, &request, &mut |sentence| complain(&sentence))?;
-    let place = place(&mut fs, path, from);
-    let copied = place.map(|(dir, name)| {
-        let mut copy = CopyIn::new(&mut *fs, caller(), arguments.preserve);
-        copy.copy(from, !meta.is_symlink() || !arguments.recursive, dir, &name);
-        (copy.errors, copy.xattrs_left)
-    });
-    let unmounted = fs.unmount();
+}
+
+fn copy_in(
+    arguments: &CpArguments,
+    from: &[PathBuf],
+    image: &Path,
+    path: &[u8],
+) -> Result<(), Failure> {
+    let sources =
+        from.iter().map(|path| Outside::look(arguments, path)).collect::<Result<Vec<_>, _>>()?;
+    let mut writable = Writable::open(&arguments.parts, image)?;
+    let copied = copy_sources(arguments, &sources, &mut writable.fs, path);
+    let unmounted = writable.finish();
     let (errors, left) = copied?;
     if left > 0 {
         complain(&format!("{left} extended attributes were left out: the image cannot store them"));
@@ -128,9 +183,60 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
         let (count, errors) = (errors.len(), errors.join("\n"));
         return Err(Failure::Failed(format!("{count} could not be copied:\n{errors}")));
     }
-    unmounted.map_err(|error| {
-        Failure::Failed(format!("{} could not be written completely: {error}", image.display()))
-    })
+    unmounted
+}
+
+/// Sentences about what could not be copied, and the number of extended attributes left out.
+type Copied = (Vec<String>, u64);
+
+fn copy_sources(
+    arguments: &CpArguments,
+    sources: &[Outside<'_>],
+    fs: &mut Box<dyn FileSystem>,
+    path: &[u8],
+) -> Result<Copied, Failure> {
+    let is_there = find(fs, path, true).is_ok_and(|attr| attr.is_dir());
+    let needs_one =
+        sources.len() > 1 || path.ends_with(b"/") && sources.iter().any(|source| !source.is_dir);
+    if needs_one && !is_there {
+        return Err(is_no_directory(&shown(path)));
+    }
+    let mut places = Vec::new();
+    for source in sources {
+        places.push(place(fs, path, source.path)?);
+    }
+    check_room(&mut **fs, sources, &places)?;
+    let total = sources.iter().map(|source| source.content.bytes).sum();
+    let mut meter = Meter::new("copying".into());
+    let mut tell = |done| meter.tell(done, total);
+    let mut copy = CopyIn::new(&mut **fs, caller(), arguments.preserve, &mut tell);
+    for (source, (dir, name)) in sources.iter().zip(places) {
+        copy.copy(source.path, source.follow, dir, &name);
+    }
+    Ok((copy.errors, copy.xattrs_left))
+}
+
+/// Refuses what surely has no room, before anything is written.
+fn check_room(
+    fs: &mut dyn FileSystem,
+    sources: &[Outside<'_>],
+    places: &[(Ino, Vec<u8>)],
+) -> Result<(), Failure> {
+    let least: u64 = sources.iter().map(|source| source.content.least).sum();
+    let free = free_bytes(fs).map_err(Failure::failed)?;
+    if least <= free {
+        return Ok(());
+    }
+    let given_back = sources.iter().zip(places);
+    let given_back: u64 =
+        given_back.map(|(source, (dir, name))| replaced(&mut *fs, source.path, *dir, name)).sum();
+    if least <= free.saturating_add(given_back) {
+        return Ok(());
+    }
+    let (least, free) = (format_bytes(least), format_bytes(free));
+    Err(Failure::Failed(format!(
+        "no space is left on the volume for {least}: {free} are free; nothing was written"
+    )))
 }
 
 /// The directory and the name that a copy gets: in the directory at `path`, or as `path` in the one
@@ -159,21 +265,5 @@ fn place(
 
 fn directory(fs: &mut Box<dyn FileSystem>, path: &[u8]) -> Result<Attr, Failure> {
     let attr = resolve(fs as &mut dyn Tree, path, true)?;
-    if attr.is_dir() {
-        return Ok(attr);
-    }
-    Err(Failure::Failed(format!("{} is not a directory", shown(path))))
-}
-
-/// Splits a path into what comes before its last name, and that name.
-fn split(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let path = Path::new(OsStr::from_bytes(path));
-    let above = path.parent().unwrap_or(Path::new("/")).as_os_str().to_os_string();
-    (above.into_vec(), path.file_name().unwrap_or_default().as_bytes().to_vec())
-}
-
-/// This process, now.
-fn caller() -> Caller {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Caller { uid, gid, now: clock::date() }
+    if attr.is_dir() { Ok(attr) } else { Err(is_no_directory(&shown(path))) }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use dovetail_image::{CopyOut, Done, Keep, resolve};
 
 use super::open;
-use crate::progress::Heartbeat;
+use crate::progress::Meter;
 use crate::{Failure, print};
 
 /// An image, and where its files go.
@@ -32,8 +32,14 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
     let to = &arguments.directory;
     prepare(to)?;
     let keep = Keep { owners: true, replace: false };
-    let _beat = Heartbeat::new(format!("extracting to {}", to.display()));
-    let mut copy = CopyOut::new(&mut *image.files.tree, image.files.most_bytes, keep);
+    let mut meter = Meter::new(format!("extracting to {}", to.display()));
+    let total = match (start.is_dir(), path) {
+        (false, _) => start.size,
+        (true, b"/") => image.files.used_bytes.unwrap_or(0),
+        (true, _) => 0,
+    };
+    let mut tell = |done| meter.tell(done, total);
+    let mut copy = CopyOut::new(&mut *image.files.tree, image.files.most_bytes, keep, &mut tell);
     if start.is_dir() {
         copy.directory(&start, path, to);
     } else {

@@ -1,12 +1,15 @@
-//! `dovetail ls|cat|extract|cp|inspect|image`: images without mounting them.
+//! `dovetail ls|cat|extract|cp|rm|mkdir|mv|ln|label|inspect|image`: images without mounting them.
 
+mod change;
 mod convert;
 mod cp;
 mod extract;
 mod inspect;
+mod label;
 mod open;
 mod parts;
 mod place;
+mod writable;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -18,10 +21,15 @@ use dovetail_image::{CHUNK, resolve};
 use dovetail_vfs::{mode, shown};
 
 use crate::{Failure, print};
+pub(crate) use change::{
+    LinkArguments, MakeArguments, MoveArguments, RemoveArguments, link, make_directory, remove,
+    rename,
+};
 pub(crate) use convert::{ConvertCommand, convert};
 pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
+pub(crate) use label::{LabelArguments, label};
 pub(crate) use parts::Parts;
 
 /// An image, and a path in it.
@@ -35,6 +43,9 @@ pub(crate) struct ListArguments {
     image: PathBuf,
     /// A file or directory in it [default: /].
     path: Option<OsString>,
+    /// Directories with all that they hold, each under its path.
+    #[arg(short = 'R', long)]
+    recursive: bool,
     #[command(flatten)]
     parts: Parts,
 }
@@ -54,12 +65,26 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     let (image, path) = place::of(&arguments.image, arguments.path.as_deref());
     let path = path.unwrap_or_else(|| "/".into());
     let mut image = open::open(&arguments.parts.of(&image)?)?;
-    let listing = dovetail_image::list(&mut *image.files.tree, path.as_bytes())?;
-    print(&listing.lines)?;
-    if listing.damage.is_empty() {
+    let tree = &mut *image.files.tree;
+    let mut damage = Vec::new();
+    if arguments.recursive {
+        let mut printed = Ok(());
+        dovetail_image::list_tree(tree, path.as_bytes(), &mut |listing| {
+            if printed.is_ok() {
+                printed = print(&listing.lines);
+            }
+            damage.extend(listing.damage);
+        })?;
+        printed?;
+    } else {
+        let listing = dovetail_image::list(tree, path.as_bytes())?;
+        print(&listing.lines)?;
+        damage = listing.damage;
+    }
+    if damage.is_empty() {
         return Ok(());
     }
-    Err(Failure::Failed(listing.damage.join("\ndovetail: ")))
+    Err(Failure::Failed(damage.join("\ndovetail: ")))
 }
 
 pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {

@@ -2,12 +2,13 @@
 
 mod check;
 mod inspect;
+mod label;
 mod mount;
 mod stack;
 
 use dovetail_ext::format::{Compat, Incompat, Superblock};
 use dovetail_ext::{Error as VolumeError, Volume};
-use dovetail_vfs::FileSystem;
+use dovetail_vfs::{FileSystem, Moment};
 
 use crate::format::device;
 use crate::tree::Unmounted;
@@ -62,7 +63,7 @@ impl Format for Ext {
         }
         let superblock = volume.superblock();
         let most_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
-        Ok(Files { tree: Box::new(Unmounted(volume)), most_bytes })
+        Ok(Files { tree: Box::new(Unmounted(volume)), most_bytes, used_bytes: None })
     }
 
     fn mount(
@@ -80,6 +81,14 @@ impl Format for Ext {
 
     fn repair(&self, _: &Source) -> Result<Repair, Error> {
         Ok(Repair::Refused("ext volumes are not repaired here; use e2fsck".into()))
+    }
+
+    fn label(&self, image: &Source) -> Result<String, Error> {
+        label::label(image)
+    }
+
+    fn set_label(&self, image: &Source, label: &str, now: Moment) -> Result<(), Error> {
+        label::set_label(image, label, now)
     }
 
     fn inspect(

@@ -4,6 +4,7 @@ mod check;
 mod in_memory;
 mod inspect;
 mod inspect_iplfs;
+mod label;
 mod mount;
 mod segments;
 mod stack;
@@ -12,7 +13,7 @@ use dovetail_block::BLOCK_SIZE;
 use dovetail_f2fs::format::{Features, Superblock, Variant as Layout};
 use dovetail_f2fs::{Error as VolumeError, F2fs as Mounted, Options, Volume};
 use dovetail_time::SimTime;
-use dovetail_vfs::FileSystem;
+use dovetail_vfs::{FileSystem, Moment};
 
 use crate::format::device;
 use crate::tree::Unmounted;
@@ -56,11 +57,12 @@ impl Format for F2fs {
     ) -> Result<Files, Error> {
         let volume = volume(image)?;
         let most_bytes = most_bytes(volume.superblock());
+        let used_bytes = Some(volume.checkpoint().valid_block_count * BLOCK_SIZE);
         match held.and_then(|()| mounted(image, volume.superblock())) {
-            Ok(fs) => Ok(Files { tree: Box::new(fs), most_bytes }),
+            Ok(fs) => Ok(Files { tree: Box::new(fs), most_bytes, used_bytes }),
             Err(why) => {
                 tell(format!("{why}; this is the last checkpoint"));
-                Ok(Files { tree: Box::new(Unmounted(volume)), most_bytes })
+                Ok(Files { tree: Box::new(Unmounted(volume)), most_bytes, used_bytes })
             }
         }
     }
@@ -80,6 +82,14 @@ impl Format for F2fs {
 
     fn repair(&self, image: &Source) -> Result<Repair, Error> {
         check::repair(image)
+    }
+
+    fn label(&self, image: &Source) -> Result<String, Error> {
+        label::label(image)
+    }
+
+    fn set_label(&self, image: &Source, label: &str, _: Moment) -> Result<(), Error> {
+        label::set_label(image, label)
     }
 
     fn inspect(
