@@ -29,6 +29,7 @@ mod model;
 mod mount_options;
 mod mounted;
 mod remap;
+mod salvage;
 mod tools;
 mod truth;
 mod wide_registers;

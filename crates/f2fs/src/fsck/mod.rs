@@ -40,6 +40,7 @@ mod orphans;
 mod pointers;
 mod repair;
 mod report;
+mod salvage;
 mod sit;
 mod space;
 mod summary;
@@ -51,6 +52,7 @@ pub use dovetail_vfs::check::{Name, Severity};
 pub use finding::{Finding, Remedy};
 pub use repair::{RepairError, repair};
 pub use report::{Area, Counts, Report};
+pub use salvage::{FoundNodes, Saved, salvage};
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -10,6 +10,7 @@
 //! Hazards: a block that the last checkpoint refers to is never overwritten (`space/` sees to
 //! that); everything else follows from it. After the device has failed, nothing more is written.
 
+mod adopt;
 mod atomic;
 mod attributes;
 mod background;

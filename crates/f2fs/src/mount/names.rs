@@ -403,7 +403,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 }
 
-fn set_name(raw: &mut crate::format::RawInode, dir: Nid, name: &[u8]) {
+pub(super) fn set_name(raw: &mut crate::format::RawInode, dir: Nid, name: &[u8]) {
     raw.i_pino.set(dir.0);
     raw.i_namelen.set(name.len() as u32);
     raw.i_name = [0; 255];

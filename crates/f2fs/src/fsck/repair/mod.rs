@@ -12,6 +12,7 @@
 //! damage that hides blocks: there nobody knows what is in use.
 
 mod edits;
+mod lost_nodes;
 mod pack;
 mod space;
 mod tables;
@@ -29,7 +30,7 @@ use crate::volume::Volume;
 use space::Space;
 
 /// Findings of one kind that one repair deals with; the next one goes on from there.
-const KEPT: usize = 100_000;
+pub(super) const KEPT: usize = 100_000;
 
 /// Error of a repair. Nothing was written, unless it is [`RepairError::Volume`] with a failed
 /// write.
@@ -62,6 +63,21 @@ pub enum RepairError {
     /// Zones are written in order, and where they stand is not known.
     #[error("a zoned volume is repaired with its zones only: give its zone report (--zones)")]
     NoZones,
+    /// Names without an inode would be removed, and the inodes are there.
+    #[error(
+        "not repaired, because {count} nodes are in use and the NAT does not lead to them: a salvage (-y) finds them \
+         again"
+    )]
+    NodesAstray {
+        /// Number of nodes.
+        count: u64,
+    },
+    /// Only F2FS is salvaged.
+    #[error("volumes of IPLFS are not salvaged")]
+    NotSalvaged,
+    /// The volume that was salvaged cannot be mounted to give names.
+    #[error("{0}")]
+    Mounted(dovetail_vfs::Error),
     /// Repaired blocks are written to free segments, and there are too few.
     #[error("there is no free segment to write repaired blocks to")]
     NoSpace,
@@ -92,7 +108,31 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
         return Err(RepairError::Devirtualized);
     }
     refuse(&checker.report.findings)?;
+    let mut checker = checker;
+    if findings.iter().any(|finding| matches!(finding, Finding::DentryDangling { .. })) {
+        let count = checker.volume.find_nodes()?.found;
+        if count > 0 {
+            return Err(RepairError::NodesAstray { count });
+        }
+    }
     checker.repair(findings)
+}
+
+/// Writes a new checkpoint with all that is repaired, and without what is lost.
+pub(super) fn salvage_segments<D: BlockDevice>(checker: Checker<'_, D>) -> Result<(), RepairError> {
+    if checker.volume.superblock.is_zoned() && checker.zones.is_none() {
+        return Err(RepairError::NoZones);
+    }
+    let findings = checker.report.findings.clone();
+    let mut repair = Repair::new(checker);
+    repair.edit_nodes(&findings)?;
+    repair.cut_lost_nodes(&findings)?;
+    repair.edit_dentries()?;
+    repair.move_blocks()?;
+    repair.edit_summaries(&findings)?;
+    repair.commit()?;
+    repair.copy_superblock(&findings)?;
+    Ok(repair.checker.volume.blocks.flush()?)
 }
 
 /// Writes a new checkpoint with all that is repaired in nodes and tables, and copies the
@@ -158,7 +198,7 @@ fn is_of_superblock(finding: &Finding) -> bool {
 
 /// Damage after which the blocks that were reached are not all that are in use, and logs that point
 /// into used blocks.
-fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
+pub(super) fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
     let mut doubtful = HashSet::new();
     for finding in findings {
         match finding {

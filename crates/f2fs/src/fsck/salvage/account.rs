@@ -1,0 +1,170 @@
+//! Account of a salvage: what was found again, what got another name, what is lost.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use dovetail_block::BlockDevice;
+use dovetail_vfs::shown;
+
+use super::super::{Checker, Finding};
+use crate::format::Nid;
+
+/// Directories on a path, at most: more is a circle.
+const DEEPEST: usize = 4096;
+
+/// Something that a salvage did, or could not save.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Saved {
+    /// Entries of the NAT that lead to their nodes again.
+    Nodes {
+        /// Number of nodes.
+        count: u64,
+    },
+    /// A file or directory without a name has one in `/lost+found`.
+    Reconnected {
+        /// Its inode.
+        ino: Nid,
+        /// The name that it has itself.
+        name: Vec<u8>,
+        /// Its path now.
+        path: Vec<u8>,
+    },
+    /// A name whose file is lost was removed.
+    NameRemoved {
+        /// The path that it had.
+        path: Vec<u8>,
+        /// The inode that is lost.
+        ino: Nid,
+    },
+    /// A part of a file's content, or all of a directory's names in it, is lost: it is a hole now.
+    ContentLost {
+        /// The file's path.
+        path: Vec<u8>,
+        /// The node that is lost.
+        nid: Nid,
+    },
+    /// A node with pointers belongs to no file that is left; its blocks are free now.
+    NodeDropped {
+        /// The node.
+        nid: Nid,
+        /// The inode that it belonged to.
+        ino: Nid,
+    },
+}
+
+impl Saved {
+    /// Name of the kind, for machines.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Nodes { .. } => "Nodes",
+            Self::Reconnected { .. } => "Reconnected",
+            Self::NameRemoved { .. } => "NameRemoved",
+            Self::ContentLost { .. } => "ContentLost",
+            Self::NodeDropped { .. } => "NodeDropped",
+        }
+    }
+
+    /// Something is lost.
+    pub const fn is_loss(&self) -> bool {
+        matches!(
+            self,
+            Self::NameRemoved { .. } | Self::ContentLost { .. } | Self::NodeDropped { .. }
+        )
+    }
+
+    /// The values by name.
+    pub fn values(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Nodes { count } => vec![("count", count.to_string())],
+            Self::Reconnected { ino, name, path } => {
+                vec![("ino", ino.to_string()), ("name", shown(name)), ("path", shown(path))]
+            }
+            Self::NameRemoved { path, ino } => {
+                vec![("path", shown(path)), ("ino", ino.to_string())]
+            }
+            Self::ContentLost { path, nid } => {
+                vec![("path", shown(path)), ("nid", nid.to_string())]
+            }
+            Self::NodeDropped { nid, ino } => {
+                vec![("nid", nid.to_string()), ("ino", ino.to_string())]
+            }
+        }
+    }
+}
+
+impl fmt::Display for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes { count } => {
+                write!(f, "{count} nodes were found again by what they say of themselves")
+            }
+            Self::Reconnected { ino, name, path } if name.is_empty() => {
+                write!(f, "inode {ino} is {} now", shown(path))
+            }
+            Self::Reconnected { ino, name, path } => {
+                write!(f, "inode {ino}, once called {}, is {} now", shown(name), shown(path))
+            }
+            Self::NameRemoved { path, ino } => {
+                write!(f, "{} is lost: there is no inode {ino} any more", shown(path))
+            }
+            Self::ContentLost { path, nid } => {
+                write!(f, "{} has lost what node {nid} led to: it is a hole now", shown(path))
+            }
+            Self::NodeDropped { nid, ino } => {
+                write!(f, "node {nid} of inode {ino}, which is lost, was given up with its blocks")
+            }
+        }
+    }
+}
+
+impl<D: BlockDevice> Checker<'_, D> {
+    /// The account of what the findings of this check will lead to. What has no name has its path
+    /// in `/lost+found` by `named`.
+    pub(super) fn account(&self, found: u64, named: &HashMap<Nid, Vec<u8>>) -> Vec<Saved> {
+        let nodes = (found > 0).then_some(Saved::Nodes { count: found });
+        let of = |finding: &Finding| match finding {
+            Finding::InodeUnreachable { ino, name } => named.get(ino).map(|path| {
+                Saved::Reconnected { ino: *ino, name: name.0.clone(), path: path.clone() }
+            }),
+            Finding::DentryDangling { dir, name, ino } => {
+                let path = [self.path_of(*dir, named), name.0.clone()].join(&b'/');
+                Some(Saved::NameRemoved { path, ino: *ino })
+            }
+            Finding::NodeMissing { nid, ino } if nid != ino => {
+                Some(Saved::ContentLost { path: self.path_of(*ino, named), nid: *nid })
+            }
+            Finding::NodeUnreachable { nid, ino } => {
+                Some(Saved::NodeDropped { nid: *nid, ino: *ino })
+            }
+            _ => None,
+        };
+        nodes.into_iter().chain(self.report.findings.iter().filter_map(of)).collect()
+    }
+
+    /// The path of an inode by the names and parents that inodes have themselves, without a slash
+    /// at the end; of what has several names one.
+    fn path_of(&self, ino: Nid, named: &HashMap<Nid, Vec<u8>>) -> Vec<u8> {
+        let (mut names, mut here) = (Vec::new(), ino);
+        for _ in 0..DEEPEST {
+            if here == self.volume.superblock.root {
+                break;
+            }
+            if let Some(path) = named.get(&here) {
+                names.push(path[1..].to_vec());
+                break;
+            }
+            let Some(visited) = self.inodes.get(&here) else {
+                names.push(format!("#{here}").into_bytes());
+                break;
+            };
+            names.push(visited.name.0.clone());
+            here = visited.parent;
+        }
+        let mut path = Vec::new();
+        for name in names.iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        path
+    }
+}

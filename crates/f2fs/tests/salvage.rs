@@ -1,0 +1,257 @@
+//! Salvage of volumes that a kernel wrote, held against what the kernel found in them: fsck.f2fs
+//! and our own check have nothing to say afterwards.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dovetail_block::{BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice};
+use dovetail_f2fs::Volume;
+use dovetail_f2fs::format::{FileType, Nid};
+use dovetail_f2fs::fsck::{Options, RepairError, Saved, check, repair, salvage};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::Moment;
+use dovetail_vfs::kit::VolumeTree;
+use serde_json::Value;
+
+use crate::common::kernel_image;
+use crate::common::lab::Referee;
+use crate::common::manifest::of_volume;
+
+fn now() -> Moment {
+    Moment::at(SimTime::ZERO)
+}
+
+fn put(image: &mut MemoryDevice, lba: u64, bytes: [u8; 4096]) {
+    let (range, content) = (BlockRange::new(Lba(lba), 1), [Content::Bytes(Arc::new(bytes))]);
+    let data = Data::Blocks(&content);
+    let write = Command::Write { range, data, hints: Hints::default(), fua: false };
+    image.submit(SimTime::ZERO, write).unwrap();
+}
+
+type Manifest = BTreeMap<String, Value>;
+
+fn manifest(image: &MemoryDevice) -> Manifest {
+    of_volume(&mut Volume::open(image.clone()).unwrap()).into_iter().collect()
+}
+
+/// Contents of the regular files that are not empty: checksum and size, each once, without names.
+fn contents(manifest: &Manifest) -> Vec<(String, u64)> {
+    let of = |line: &Value| Some((line.get("md5")?.as_str()?.into(), line["size"].as_u64()?));
+    let mut all: Vec<_> = manifest.values().filter_map(of).filter(|(_, size)| *size > 0).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn errors(image: &MemoryDevice) -> Vec<String> {
+    let report = check(image.clone(), Options::default(), |_| {}).unwrap();
+    let findings = report.findings.iter();
+    let errors =
+        findings.filter(|finding| finding.severity() == dovetail_f2fs::fsck::Severity::Error);
+    errors.map(ToString::to_string).collect()
+}
+
+/// Nothing is wrong with the volume, says fsck.f2fs as well.
+fn assert_clean(sound: &MemoryDevice, image: &MemoryDevice, what: &str) {
+    assert_eq!(errors(image), Vec::<String>::new(), "{what}");
+    let verdict = Referee::new(sound).judge(image);
+    assert!(verdict.clean, "{what}: {:?}", verdict.complaints);
+}
+
+/// Fills blocks of the NAT, both copies of each.
+fn destroy_nat(image: &mut MemoryDevice, blocks: &[u64], fill: impl Fn(u64) -> [u8; 4096]) {
+    let start = Volume::open(image.clone()).unwrap().superblock().nat_start.0;
+    for block in blocks {
+        let first = start + block / 512 * 1024 + block % 512;
+        put(image, first, fill(first));
+        put(image, first + 512, fill(first + 512));
+    }
+}
+
+fn garbage(seed: u64) -> [u8; 4096] {
+    let (mut random, mut bytes) = (Rng::new(seed), [0; 4096]);
+    bytes.chunks_mut(8).for_each(|part| part.copy_from_slice(&random.next_u64().to_le_bytes()));
+    bytes
+}
+
+#[test]
+fn a_destroyed_nat_costs_nothing() {
+    for name in ["f2fs-default", "f2fs-features", "f2fs-largenat-sections"] {
+        let sound = kernel_image(name);
+        let truth = manifest(&sound);
+        assert!(truth.len() > 1000);
+        for (what, fill) in [("zeros", None), ("ones", Some(0xFF)), ("garbage", Some(0))] {
+            let mut image = sound.clone();
+            destroy_nat(&mut image, &[0, 1, 2, 3], |at| match fill {
+                None => [0; 4096],
+                Some(0) => garbage(at),
+                Some(byte) => [byte; 4096],
+            });
+            assert!(!errors(&image).is_empty());
+            let before = image.clone();
+            let refused = repair(&mut image);
+            assert!(refused.is_err(), "{name} {what}: {refused:?}");
+            let (found, left) = (manifest_or_none(&image), manifest_or_none(&before));
+            assert_eq!(found, left, "a refusal writes nothing");
+
+            let saved = salvage(&mut image, now()).unwrap();
+            let [Saved::Nodes { count }] = saved[..] else { panic!("{name} {what}: {saved:?}") };
+            assert!(count > 900, "{name} {what}: {count}");
+            assert!(manifest(&image) == truth, "{name} {what}");
+            assert_clean(&sound, &image, &format!("{name} {what}"));
+            assert_eq!(salvage(&mut image, now()).unwrap(), [], "nothing is left to be done");
+        }
+    }
+}
+
+/// Paths that are still found; none where the root is not.
+fn manifest_or_none(image: &MemoryDevice) -> Option<usize> {
+    let mut volume = Volume::open(image.clone()).unwrap();
+    volume.root().ok().map(|root| volume.names_in(&root).map_or(0, |(names, _)| names.len()))
+}
+
+#[test]
+fn names_whose_inodes_are_there_are_not_removed() {
+    let sound = kernel_image("f2fs-default");
+    // one entry of a file that lies in its inode: all that a check sees is a name that leads nowhere
+    let mut volume = Volume::open(sound.clone()).unwrap();
+    let small = manifest(&sound).into_keys().find_map(|path| {
+        let inode = volume.resolve_link(path.as_bytes()).unwrap();
+        let is_small = inode.file_type() == FileType::REGULAR && inode.blocks == 1;
+        (is_small && inode.links == 1).then_some(inode.ino)
+    });
+    let nid = small.unwrap();
+    let start = volume.superblock().nat_start.0;
+    let (block, slot) = (u64::from(nid.0) / 455, nid.0 as usize % 455);
+    let mut image = sound.clone();
+    for at in [start + block, start + block + 512] {
+        let mut bytes = *sound.bytes(Lba(at)).cloned().unwrap_or_else(|| Arc::new([0; 4096]));
+        bytes[9 * slot..9 * slot + 9].fill(0);
+        put(&mut image, at, bytes);
+    }
+    let refused = repair(&mut image);
+    assert!(matches!(refused, Err(RepairError::NodesAstray { count: 1 })), "{refused:?}");
+    assert_eq!(salvage(&mut image, now()).unwrap(), [Saved::Nodes { count: 1 }]);
+    assert!(manifest(&image) == manifest(&sound));
+    assert_clean(&sound, &image, "one entry");
+}
+
+/// Directories of an image with more than `least` entries: path, inode, its block.
+fn directories(image: &MemoryDevice, least: usize) -> Vec<(String, u64)> {
+    let mut volume = Volume::open(image.clone()).unwrap();
+    let mut found = Vec::new();
+    for (path, line) in manifest(image) {
+        let is_dir = line["mode"].as_str().is_some_and(|mode| mode.starts_with("0o4"));
+        if path == "." || !is_dir {
+            continue;
+        }
+        let inode = volume.resolve_link(path.as_bytes()).unwrap();
+        if inode.file_type() == FileType::DIRECTORY
+            && volume.names_in(&inode).unwrap().0.len() >= least
+        {
+            found.push((path, volume.nat(inode.ino).unwrap().address.0));
+        }
+    }
+    found
+}
+
+#[test]
+fn files_of_a_destroyed_directory_go_to_lost_found() {
+    for name in ["f2fs-default", "f2fs-features"] {
+        let sound = kernel_image(name);
+        let truth = manifest(&sound);
+        let folders = directories(&sound, 1);
+        assert!(folders.len() > 2, "{name}: {folders:?}");
+        for (path, block) in folders {
+            let mut image = sound.clone();
+            put(&mut image, block, [0; 4096]);
+            let saved = salvage(&mut image, now()).unwrap_or_else(|why| panic!("{path}: {why}"));
+            let found = manifest(&image);
+            assert!(contents(&found) == contents(&truth), "{name} {path}: no content is lost");
+            let removed = saved.iter().filter(|saved| matches!(saved, Saved::NameRemoved { .. }));
+            assert_eq!(removed.count(), 1, "{name} {path}: {saved:?}");
+            let again: Vec<_> = saved
+                .iter()
+                .filter_map(|saved| match saved {
+                    Saved::Reconnected { path, .. } => String::from_utf8(path.clone()).ok(),
+                    _ => None,
+                })
+                .collect();
+            assert!(!again.is_empty(), "{name} {path}");
+            for path in again {
+                let path = path.trim_start_matches('/');
+                assert!(found.keys().any(|found| found.trim_start_matches("./") == path), "{path}");
+            }
+            assert_clean(&sound, &image, &format!("{name} {path}"));
+        }
+    }
+}
+
+#[test]
+fn a_lost_node_of_a_file_becomes_a_hole() {
+    let sound = kernel_image("f2fs-default");
+    let mut volume = Volume::open(sound.clone()).unwrap();
+    let truth = manifest(&sound);
+    let mut tried = 0;
+    for path in truth.keys() {
+        let inode = volume.resolve_link(path.as_bytes()).unwrap();
+        let nids = inode.nids.iter().copied().filter(|nid| nid.is_some());
+        if inode.file_type() != FileType::REGULAR {
+            continue;
+        }
+        for nid in nids.collect::<Vec<_>>() {
+            let mut image = sound.clone();
+            put(&mut image, volume.nat(nid).unwrap().address.0, [0xAA; 4096]);
+            let saved = salvage(&mut image, now()).unwrap();
+            let is_lost = |saved: &Saved| matches!(saved, Saved::ContentLost { nid: lost, .. } if *lost == nid);
+            assert!(saved.iter().any(is_lost), "{path}: {saved:?}");
+            let found = manifest(&image);
+            let different: Vec<_> =
+                truth.iter().filter(|(path, line)| found.get(*path) != Some(line)).collect();
+            // a file with several names is found by each
+            let is_it = |(_, line): &(&String, &Value)| line["md5"] == truth[path]["md5"];
+            assert!(different.iter().all(is_it), "{path}: {different:?}");
+            assert_eq!(found[path]["size"], truth[path]["size"]);
+            assert_clean(&sound, &image, path);
+            tried += 1;
+        }
+        if tried > 12 {
+            break;
+        }
+    }
+    assert!(tried > 5, "{tried}");
+}
+
+#[test]
+fn damage_at_random_is_salvaged_or_refused() {
+    let sound = kernel_image("f2fs-default");
+    let truth = contents(&manifest(&sound));
+    let mut volume = Volume::open(sound.clone()).unwrap();
+    let nodes: Vec<u64> = (4..volume.superblock().max_nid())
+        .filter_map(|nid| Some(volume.nat(Nid(nid)).ok()?.address.0).filter(|at| *at > 0))
+        .collect();
+    let (mut saved, mut refused) = (0, 0);
+    for seed in 0..24 {
+        let (mut image, mut random) = (sound.clone(), Rng::new(seed));
+        destroy_nat(&mut image, &[random.next_u64() % 4], garbage);
+        let lost = 1 + random.next_u64() % 6;
+        for _ in 0..lost {
+            let at = nodes[(random.next_u64() % nodes.len() as u64) as usize];
+            put(&mut image, at, garbage(at ^ seed));
+        }
+        match salvage(&mut image, now()) {
+            Ok(_) => {
+                let kept = contents(&manifest(&image));
+                let missing = truth.iter().filter(|file| !kept.contains(file)).count();
+                assert!(missing as u64 <= lost, "seed {seed}: {missing} of {lost} nodes");
+                assert_clean(&sound, &image, &format!("seed {seed}"));
+                saved += 1;
+            }
+            Err(RepairError::Volume(error)) => panic!("seed {seed}: {error}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(saved > 18, "{saved} saved, {refused} refused");
+}
