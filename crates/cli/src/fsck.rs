@@ -1,16 +1,19 @@
 //! `dovetail fsck`: checking a file-system image, and repairing it.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use dovetail_image::{Check, Found, Repair, format_of};
+use dovetail_image::{Check, Format, Found, Repair, Source, format_of};
+use dovetail_time::SimTime;
 use serde_json::{Map, Value, json};
 
 use crate::image::Parts;
 use crate::mount::ImageLock;
 use crate::output::{Outputs, check_writable, is_stdout, write};
-use crate::{Failure, print};
+use crate::progress::Heartbeat;
+use crate::{Failure, clock, print};
 
 /// An image, and what to do with it.
 #[derive(Debug, Args)]
@@ -23,13 +26,20 @@ pub(crate) struct Arguments {
     image: PathBuf,
     #[command(flatten)]
     parts: Parts,
-    /// Repair what can be repaired without guessing. Otherwise nothing is written. -y, -p and -a
-    /// of fsck(8) mean the same: there is no question that could be asked.
-    #[arg(long, short = 'y', visible_short_aliases = ['p', 'a'])]
+    /// Repair what can be repaired without guessing, as -p and -a of fsck(8). Otherwise nothing is
+    /// written.
+    #[arg(long, short = 'p', visible_short_alias = 'a')]
     repair: bool,
+    /// Repair, and salvage (F2FS) where that is not enough: nodes that the NAT has lost are found
+    /// again, what has no name goes to /lost+found, and what is lost is cut off and listed.
+    #[arg(long, short = 'y')]
+    yes: bool,
     /// Only say what a repair would do; this is the default.
-    #[arg(long, short = 'n', conflicts_with = "repair")]
+    #[arg(long, short = 'n', conflicts_with_all = ["repair", "yes"])]
     dry_run: bool,
+    /// Show every finding, not only the first ten of each kind.
+    #[arg(long)]
+    all: bool,
     /// Of fsck(8): check even if the volume looks clean. It is checked always.
     #[arg(long, short = 'f')]
     force: bool,
@@ -64,35 +74,64 @@ fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
         outputs.output("--json", path)?;
         check_writable([path].into_iter())?;
     }
+    let repairs = arguments.repair || arguments.yes;
     // of a volume that changes meanwhile no two structures agree
-    let _lock = ImageLock::take(&arguments.image, arguments.repair)?;
+    let _lock = ImageLock::take(&arguments.image, repairs)?;
+    let _beat = Heartbeat::new(format!("checking {}", arguments.image.display()));
     let image = &arguments.parts.of(&arguments.image)?;
     let format = format_of(image)?;
     let before = format.check(image)?;
     let code = if before.is_clean { 0 } else { ERRORS_LEFT };
-    if !arguments.repair || !before.needs_repair {
+    if !repairs || !before.needs_repair {
         show(arguments, &before, None)?;
         return Ok(code);
     }
-    let done = match format.repair(image)? {
-        Repair::Done(done) => done,
-        Repair::Refused(why) => {
+    let (done, after) = match repaired(format, image, arguments.yes)? {
+        Ok(repaired) => repaired,
+        Err(why) => {
             show(arguments, &before, None)?;
             crate::complain(&format!("{}: {why}", image.display()));
             return Ok(code);
         }
     };
-    let after = format.check(image)?;
+    let is_changed = !matches!(&done, Repair::Done(done) if done.is_empty());
     show(arguments, &before, Some((&done, &after)))?;
-    Ok(match (after.is_clean, done.is_empty()) {
+    Ok(match (after.is_clean, is_changed) {
         (false, _) => ERRORS_LEFT,
-        (true, false) => REPAIRED,
-        (true, true) => 0,
+        (true, true) => REPAIRED,
+        (true, false) => 0,
     })
 }
 
-/// The repaired findings, and the check after it.
-type Repaired<'a> = Option<(&'a [Found], &'a Check)>;
+/// Repairs the image, and salvages it where that is asked for and more is wrong. Returns what was
+/// done and the check after it, or why nothing was.
+fn repaired(
+    format: &dyn Format,
+    image: &Source,
+    salvages: bool,
+) -> Result<Result<(Repair, Check), String>, Failure> {
+    let mut done = format.repair(image)?;
+    let mut after = format.check(image)?;
+    if salvages && !after.is_clean {
+        let now = clock::mounting_at(SimTime::ZERO);
+        done = match (format.salvage(image, now)?, done) {
+            // what the repair did stays done
+            (Repair::Refused(_), Repair::Done(done)) if !done.is_empty() => Repair::Done(done),
+            (salvaged, _) => salvaged,
+        };
+        after = format.check(image)?;
+    }
+    match done {
+        Repair::Refused(why) => Ok(Err(why)),
+        done => Ok(Ok((done, after))),
+    }
+}
+
+/// A repair or salvage, and the check after it.
+type Repaired<'a> = Option<(&'a Repair, &'a Check)>;
+
+/// Findings of a kind that are shown.
+const SHOWN_OF_KIND: usize = 10;
 
 fn show(arguments: &Arguments, before: &Check, repaired: Repaired<'_>) -> Result<(), Failure> {
     if let Some(path) = &arguments.json {
@@ -102,18 +141,44 @@ fn show(arguments: &Arguments, before: &Check, repaired: Repaired<'_>) -> Result
             return Ok(());
         }
     }
-    let mut text = lines(&before.findings);
-    if let Some((done, after)) = repaired {
-        text += &format!("\n{} repaired; what is left:\n{}", done.len(), lines(&after.findings));
-    } else if before.findings.iter().any(|found| found.is_repairable) {
-        text += "\nnothing was written; --repair repairs what needs no guess\n";
+    let all = arguments.all;
+    let mut text = lines(&before.findings, &before.kinds, all);
+    match repaired {
+        Some((Repair::Salvaged(account), after)) => {
+            let left = lines(&after.findings, &after.kinds, all);
+            text += &format!("\nsalvaged:\n{}\nwhat is left:\n{left}", lines(account, &[], all));
+        }
+        Some((Repair::Done(done), after)) => {
+            let left = lines(&after.findings, &after.kinds, all);
+            text += &format!("\n{} repaired; what is left:\n{left}", done.len());
+        }
+        _ if before.findings.iter().any(|found| found.is_repairable) => {
+            text += "\nnothing was written; --repair repairs what needs no guess\n";
+        }
+        _ => {}
     }
     print(&(text + &table(repaired.map_or(before, |(_, after)| after))))
 }
 
-fn lines(findings: &[Found]) -> String {
-    let line = |found: &Found| format!("{:8} {}\n", format!("{}:", found.severity), found.text);
-    findings.iter().map(line).collect()
+/// A line for each finding; of each kind the first ones and how many more there are, unless `all`.
+/// `kinds` has the sums, where not all findings were kept.
+fn lines(findings: &[Found], kinds: &[(&'static str, u64)], all: bool) -> String {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    findings.iter().for_each(|found| *counts.entry(found.kind).or_default() += 1);
+    let (mut seen, mut text): (HashMap<&str, usize>, _) = (HashMap::new(), String::new());
+    for found in findings {
+        let seen = seen.entry(found.kind).or_default();
+        *seen += 1;
+        if all || *seen <= SHOWN_OF_KIND {
+            text += &format!("{:8} {}\n", format!("{}:", found.severity), found.text);
+        } else if *seen == SHOWN_OF_KIND + 1 {
+            let total = kinds.iter().find(|(kind, _)| *kind == found.kind);
+            let total = total.map_or(counts[found.kind] as u64, |(_, count)| *count);
+            let more = total.saturating_sub(SHOWN_OF_KIND as u64);
+            text += &format!("         and {more} more of {}; --all lists them\n", found.kind);
+        }
+    }
+    text
 }
 
 /// Table of the counts, of the findings by kind, and of what the format adds.
@@ -135,7 +200,16 @@ fn as_json(before: &Check, repaired: Repaired<'_>) -> Value {
     put("clean", last.is_clean.into());
     put("findings", findings(&before.findings));
     if last.can_be_repaired {
-        put("repaired", repaired.map(|(done, _)| findings(done)).into());
+        let (mut done, mut account) = (None, None);
+        match repaired {
+            Some((Repair::Done(found), _)) => done = Some(findings(found)),
+            Some((Repair::Salvaged(found), _)) => account = Some(findings(found)),
+            _ => {}
+        }
+        put("repaired", done.into());
+        if account.is_some() {
+            put("salvage", account.into());
+        }
         put("left", repaired.map(|(_, after)| findings(&after.findings)).into());
     }
     put("counts", Value::Object(counts.collect()));
@@ -151,4 +225,29 @@ fn finding_json(found: &Found) -> Value {
         "text": found.text,
         "values": values.collect::<Map<_, _>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dovetail_vfs::check::Severity;
+
+    #[test]
+    fn of_each_kind_the_first_ones_are_shown() {
+        let found = |kind, number: usize| Found {
+            kind,
+            severity: Severity::Error,
+            text: format!("number {number}"),
+            values: Vec::new(),
+            is_repairable: false,
+        };
+        let mut all: Vec<_> = (0..12).map(|number| found("Many", number)).collect();
+        all.push(found("Few", 12));
+        let shown = lines(&all, &[], false);
+        assert_eq!(shown.lines().count(), 12);
+        let expected = "error:   number 9\n         and 2 more of Many; --all lists them\nerror:   number 12\n";
+        assert!(shown.ends_with(expected), "{shown}");
+        assert_eq!(lines(&all, &[], true).lines().count(), 13);
+        assert!(lines(&all, &[("Many", 5000)], false).contains("and 4990 more of Many"));
+    }
 }

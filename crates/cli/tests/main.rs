@@ -36,6 +36,7 @@ mod mounted;
 #[path = "../../serve/tests/client/mod.rs"]
 mod nbd_client;
 mod referee;
+mod salvage;
 mod scales;
 mod serve;
 mod serve_kernel;

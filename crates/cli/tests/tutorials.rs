@@ -127,7 +127,7 @@ fn a_reader_replays_a_trace() {
 
 #[test]
 fn a_reader_saves_an_image() {
-    assert_eq!(follow("save-an-image.md"), 20);
+    assert_eq!(follow("save-an-image.md"), 24);
 }
 
 #[test]

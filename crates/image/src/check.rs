@@ -57,6 +57,8 @@ pub enum Repair {
     Refused(String),
     /// The findings that were repaired.
     Done(Vec<Found>),
+    /// The account of a salvage: notes tell what was saved, warnings what is lost.
+    Salvaged(Vec<Found>),
 }
 
 /// The numbers of errors, warnings and notes of a report.

@@ -1,4 +1,5 @@
-//! The bytes of an image, whatever it is stored as: for looking at it before anything is known of it.
+//! The bytes of an image, whatever it is stored as: for looking at it before anything is known of
+//! it.
 
 use std::fs::File;
 use std::io;

@@ -5,7 +5,7 @@ use dovetail_vfs::{FileSystem, Moment};
 use serde_json::Value;
 
 use crate::foreign::describe;
-use crate::{Check, Error, Medium, Repair, Source, Tree, Variant};
+use crate::{Check, Error, Found, Medium, Repair, Source, Tree, Variant};
 
 /// Takes a sentence about damage that could be done without.
 pub type Tell<'a> = &'a mut dyn FnMut(String);
@@ -65,6 +65,26 @@ pub trait Format: Sync {
     /// # Errors
     /// A volume that cannot be checked or written.
     fn repair(&self, image: &Source) -> Result<Repair, Error>;
+
+    /// Repairs the image, also where that takes a guess: what is lost is cut off, and what has no
+    /// name gets one in `/lost+found`.
+    ///
+    /// # Errors
+    /// A volume that cannot be read or written.
+    fn salvage(&self, image: &Source, now: Moment) -> Result<Repair, Error>;
+
+    /// The files of an image as they would be after [`Self::salvage`], which is done in memory; and
+    /// its account. Where a salvage is refused `tell` hears why, and files are found by their paths
+    /// alone.
+    ///
+    /// # Errors
+    /// A volume that cannot be read; [`Error::Usage`] for a format that has no salvage.
+    fn salvaged_files(
+        &self,
+        image: &Source,
+        now: Moment,
+        tell: Tell<'_>,
+    ) -> Result<(Files, Vec<Found>), Error>;
 
     /// The label of the image's volume.
     ///

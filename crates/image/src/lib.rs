@@ -1,11 +1,10 @@
 //! Images: files, block devices and drives in files that hold a volume of some file system.
 //!
 //! [`format_of`] finds the file system of an image in [`FORMATS`], the only list of them. What it
-//! gives opens the volume's files, mounts, checks, repairs and inspects it; listing, copying
-//! and changing
-//! ([`list`], [`CopyOut`], [`CopyIn`], [`Edit`]) are the same for all. A function that finds damage which it
-//! can do without tells it to its caller, and goes on. Left out: locks, clocks, output; they are
-//! the caller's.
+//! gives opens the volume's files, mounts, checks, repairs and inspects it; listing, copying and
+//! changing ([`list`], [`CopyOut`], [`CopyIn`], [`Edit`]) are the same for all. A function that
+//! finds damage which it can do without tells it to its caller, and goes on. Left out: locks,
+//! clocks, output; they are the caller's.
 
 mod check;
 mod copy_in;

@@ -5,11 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dovetail_image::{CopyOut, Done, Keep, resolve};
+use dovetail_image::{CopyOut, Done, Found, Keep, resolve};
+use dovetail_time::SimTime;
+use dovetail_vfs::check::Severity;
 
 use super::open;
 use crate::progress::Meter;
-use crate::{Failure, print};
+use crate::{Failure, clock, print};
 
 /// An image, and where its files go.
 #[derive(Debug, Args)]
@@ -21,12 +23,20 @@ pub(crate) struct ExtractArguments {
     /// Extract only this file, or what this directory holds.
     #[arg(default_value = "/")]
     path: OsString,
+    /// Salvage first, in memory (F2FS): nodes that the NAT has lost are found again, and what has
+    /// no name is in DIRECTORY/lost+found. What is lost is listed; the exit code is 1 then.
+    #[arg(long)]
+    lost: bool,
     #[command(flatten)]
     parts: super::Parts,
 }
 
 pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
-    let mut image = open::open(&arguments.parts.of(&arguments.image)?)?;
+    let source = arguments.parts.of(&arguments.image)?;
+    let (mut image, account) = match arguments.lost {
+        true => open::salvaged(&source, clock::mounting_at(SimTime::ZERO))?,
+        false => (open::open(&source)?, Vec::new()),
+    };
     let path = arguments.path.as_bytes();
     let start = resolve(&mut *image.files.tree, path, true)?;
     let to = &arguments.directory;
@@ -49,7 +59,23 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
             &to.join(Path::new(&arguments.path).file_name().unwrap_or_default()),
         );
     }
-    finish(&copy.done, to)
+    finish(&copy.done, to)?;
+    tell_account(&account)
+}
+
+/// Prints what a salvage has saved.
+///
+/// # Errors
+/// What is lost.
+fn tell_account(account: &[Found]) -> Result<(), Failure> {
+    let is_lost = |found: &&Found| found.severity > Severity::Note;
+    let saved = account.iter().filter(|found| !is_lost(found));
+    print(&saved.map(|found| format!("{}\n", found.text)).collect::<String>())?;
+    let lost: Vec<_> = account.iter().filter(is_lost).map(|found| found.text.as_str()).collect();
+    match lost.as_slice() {
+        [] => Ok(()),
+        lost => Err(Failure::Failed(format!("{} lost:\n{}", lost.len(), lost.join("\n")))),
+    }
 }
 
 /// An empty directory: nothing that is there already, and no link out of it, gets in the way.

@@ -1,6 +1,7 @@
 //! The files of an image, with the lock that keeps others from writing to it.
 
-use dovetail_image::{Files, Source, format_of};
+use dovetail_image::{Files, Found, Source, format_of};
+use dovetail_vfs::Moment;
 
 use crate::mount::ImageLock;
 use crate::{Failure, complain};
@@ -20,4 +21,12 @@ pub(super) fn open(image: &Source) -> Result<Opened, Failure> {
     };
     let files = format_of(image)?.files(image, held, &mut |sentence| complain(&sentence))?;
     Ok(Opened { files, _lock: lock })
+}
+
+/// Opens the files as they would be after a salvage, and its account. Who changes the image
+/// meanwhile would spoil that.
+pub(super) fn salvaged(image: &Source, now: Moment) -> Result<(Opened, Vec<Found>), Failure> {
+    let lock = ImageLock::take(image.path(), false)?;
+    let salvaged = format_of(image)?.salvaged_files(image, now, &mut |said| complain(&said))?;
+    Ok((Opened { files: salvaged.0, _lock: Some(lock) }, salvaged.1))
 }

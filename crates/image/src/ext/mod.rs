@@ -13,7 +13,8 @@ use dovetail_vfs::{FileSystem, Moment};
 use crate::format::device;
 use crate::tree::Unmounted;
 use crate::{
-    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Source, Structure, Tell, Variant,
+    Check, Error, Files, Format, Found, Inspected, Medium, Mount, Repair, Source, Structure, Tell,
+    Variant,
 };
 
 /// The family of ext.
@@ -81,6 +82,19 @@ impl Format for Ext {
 
     fn repair(&self, _: &Source) -> Result<Repair, Error> {
         Ok(Repair::Refused("ext volumes are not repaired here; use e2fsck".into()))
+    }
+
+    fn salvage(&self, image: &Source, _: Moment) -> Result<Repair, Error> {
+        self.repair(image)
+    }
+
+    fn salvaged_files(
+        &self,
+        _: &Source,
+        _: Moment,
+        _: Tell<'_>,
+    ) -> Result<(Files, Vec<Found>), Error> {
+        Err(Error::Usage("ext volumes are not salvaged here: use e2fsck on a copy".into()))
     }
 
     fn label(&self, image: &Source) -> Result<String, Error> {

@@ -6,6 +6,7 @@ mod inspect;
 mod inspect_iplfs;
 mod label;
 mod mount;
+mod salvage;
 mod segments;
 mod stack;
 
@@ -18,7 +19,8 @@ use dovetail_vfs::{FileSystem, Moment};
 use crate::format::device;
 use crate::tree::Unmounted;
 use crate::{
-    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Source, Structure, Tell, Variant,
+    Check, Error, Files, Format, Found, Inspected, Medium, Mount, Repair, Source, Structure, Tell,
+    Variant,
 };
 
 /// Blocks that a compressed cluster of F2FS has at most, of which one is stored at least.
@@ -82,6 +84,19 @@ impl Format for F2fs {
 
     fn repair(&self, image: &Source) -> Result<Repair, Error> {
         check::repair(image)
+    }
+
+    fn salvage(&self, image: &Source, now: Moment) -> Result<Repair, Error> {
+        salvage::salvage(image, now)
+    }
+
+    fn salvaged_files(
+        &self,
+        image: &Source,
+        now: Moment,
+        tell: Tell<'_>,
+    ) -> Result<(Files, Vec<Found>), Error> {
+        salvage::files(image, now, tell)
     }
 
     fn label(&self, image: &Source) -> Result<String, Error> {

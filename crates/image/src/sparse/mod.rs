@@ -1,4 +1,5 @@
-//! Android sparse images: the chunks of a disk one after the other, without those that nobody needs.
+//! Android sparse images: the chunks of a disk one after the other, without those that nobody
+//! needs.
 //!
 //! The format is that of libsparse (`sparse_format.h` of Android's platform/system/core): a header,
 //! then chunks with a header each. All numbers are little-endian.
