@@ -173,7 +173,7 @@ impl Medium {
         match (Self::single(source.path(), writable)?, source.offset()) {
             (whole, 0) => Ok(whole),
             (Self::Image(image), offset) => Ok(Self::Image(image.from_offset(offset))),
-            (Self::Sparse(image), offset) => Ok(Self::Sparse(Box::new(image.from_offset(offset)))),
+            (Self::Sparse(image), offset) => Ok(Self::Sparse(Box::new(image.with_offset(offset)))),
             _ => Err(OpenError::NoOffset),
         }
     }

@@ -75,7 +75,7 @@ impl Header {
         if header.file_header < FILE_HEADER as u64 || header.chunk_header < CHUNK_HEADER as u64 {
             return Err(damaged("its headers are shorter than headers are"));
         }
-        if header.block == 0 || header.block % 4 != 0 {
+        if header.block == 0 || !header.block.is_multiple_of(4) {
             return Err(damaged(format!("it has blocks of {} bytes", header.block)));
         }
         Ok(header)

@@ -38,7 +38,7 @@ impl SparseImage {
     }
 
     /// The device that begins at byte `offset` of the disk, as a partition does.
-    pub(crate) fn from_offset(self, offset: u64) -> Self {
+    pub(crate) fn with_offset(self, offset: u64) -> Self {
         Self { offset, ..self }
     }
 
