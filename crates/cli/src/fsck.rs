@@ -77,16 +77,16 @@ fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
     let repairs = arguments.repair || arguments.yes;
     // of a volume that changes meanwhile no two structures agree
     let _lock = ImageLock::take(&arguments.image, repairs)?;
-    let _beat = Heartbeat::new(format!("checking {}", arguments.image.display()));
+    let beat = Heartbeat::new(format!("checking {}", arguments.image.display()));
     let image = &arguments.parts.of(&arguments.image)?;
     let format = format_of(image)?;
-    let before = format.check(image)?;
+    let before = format.check(image, &mut |done, all| beat.tell(done, all))?;
     let code = if before.is_clean { 0 } else { ERRORS_LEFT };
     if !repairs || !before.needs_repair {
         show(arguments, &before, None)?;
         return Ok(code);
     }
-    let (done, after) = match repaired(format, image, arguments.yes)? {
+    let (done, after) = match repaired(format, image, arguments.yes, &beat)? {
         Ok(repaired) => repaired,
         Err(why) => {
             show(arguments, &before, None)?;
@@ -109,9 +109,11 @@ fn repaired(
     format: &dyn Format,
     image: &Source,
     salvages: bool,
+    beat: &Heartbeat,
 ) -> Result<Result<(Repair, Check), String>, Failure> {
+    let check = || format.check(image, &mut |done, all| beat.tell(done, all));
     let mut done = format.repair(image)?;
-    let mut after = format.check(image)?;
+    let mut after = check()?;
     if salvages && !after.is_clean {
         let now = clock::mounting_at(SimTime::ZERO);
         done = match (format.salvage(image, now)?, done) {
@@ -119,7 +121,7 @@ fn repaired(
             (Repair::Refused(_), Repair::Done(done)) if !done.is_empty() => Repair::Done(done),
             (salvaged, _) => salvaged,
         };
-        after = format.check(image)?;
+        after = check()?;
     }
     match done {
         Repair::Refused(why) => Ok(Err(why)),

@@ -2,9 +2,9 @@
 //! time.
 
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,26 +23,46 @@ const BAR_EVERY: Duration = Duration::from_millis(100);
 /// Time after which a stage has a rate.
 const RATE_AFTER: Duration = Duration::from_secs(1);
 
-/// Tells on standard error, every ten seconds, that something long goes on.
+/// Tells on standard error, every ten seconds, that something long goes on, and its share if that
+/// is known.
 pub(crate) struct Heartbeat {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Percent that are done.
+    percent: Arc<AtomicU64>,
 }
+
+/// A share that nobody has told.
+const UNKNOWN: u64 = u64::MAX;
 
 impl Heartbeat {
     /// Begins now; it ends when it is dropped.
     pub(crate) fn new(what: String) -> Self {
         let (stop, stopped) = channel();
         let begun = Instant::now();
+        let percent = Arc::new(AtomicU64::new(UNKNOWN));
+        let told = Arc::clone(&percent);
         let thread = (!log::is_on()).then(|| {
             std::thread::spawn(move || {
                 while stopped.recv_timeout(LINE_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    eprintln!("dovetail: {what}: {} s", begun.elapsed().as_secs());
+                    let percent = told.load(Ordering::Relaxed);
+                    eprintln!("dovetail: {}", beat(&what, percent, begun.elapsed()));
                 }
             })
         });
-        Self { stop: Some(stop), thread }
+        Self { stop: Some(stop), thread, percent }
     }
+
+    /// Tells that `done` of `all` are done.
+    pub(crate) fn tell(&self, done: u64, all: u64) {
+        let percent = (done * 100).checked_div(all).map_or(UNKNOWN, |percent| percent.min(100));
+        self.percent.store(percent, Ordering::Relaxed);
+    }
+}
+
+fn beat(what: &str, percent: u64, since: Duration) -> String {
+    let share = if percent == UNKNOWN { String::new() } else { format!(" {percent} %,") };
+    format!("{what}:{share} {} s", since.as_secs())
 }
 
 impl Drop for Heartbeat {
@@ -284,6 +304,17 @@ impl Bars {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_beat_has_its_share_if_that_is_known() {
+        let beat = |percent| beat("checking", percent, Duration::from_secs(20));
+        assert_eq!([beat(UNKNOWN), beat(45)], ["checking: 20 s", "checking: 45 %, 20 s"]);
+        let told = Heartbeat::new("checking".into());
+        for (done, all, percent) in [(0, 0, UNKNOWN), (9, 20, 45), (30, 20, 100)] {
+            told.tell(done, all);
+            assert_eq!(told.percent.load(Ordering::Relaxed), percent);
+        }
+    }
 
     #[test]
     fn bytes_have_share_rate_and_the_time_that_is_left() {

@@ -163,7 +163,7 @@ fn several_sources_go_to_a_directory() {
 
 #[test]
 fn what_does_not_fit_is_refused_or_removed() {
-    for kind in ["f2fs", "ext4", "ext3"] {
+    for kind in ["f2fs", "ext4"] {
         let image = Image::new(kind);
         let large = image.path("large");
         fs::write(&large, vec![1; 200 << 20]).unwrap();

@@ -54,11 +54,12 @@ pub trait Format: Sync {
         tell: Tell<'_>,
     ) -> Result<Box<dyn FileSystem + Send>, Error>;
 
-    /// Checks the image, and writes nothing.
+    /// Checks the image, and writes nothing. `progress` hears now and then how many inodes were
+    /// checked, and how many the volume counts, where the format tells.
     ///
     /// # Errors
     /// A volume that cannot be checked.
-    fn check(&self, image: &Source) -> Result<Check, Error>;
+    fn check(&self, image: &Source, progress: &mut dyn FnMut(u64, u64)) -> Result<Check, Error>;
 
     /// Repairs the image without guessing.
     ///

@@ -76,7 +76,7 @@ fn every_volume_is_recognised_and_sound() {
     for (name, image) in volumes() {
         let format = format_of(&source(&image)).unwrap();
         assert_eq!(format.variant_on(&source(&image)), Ok(name));
-        let check = format.check(&source(&image)).unwrap();
+        let check = format.check(&source(&image), &mut |_, _| {}).unwrap();
         assert!(check.is_clean && check.findings.is_empty(), "{name}: {check:?}");
         assert!(!check.needs_repair, "{name}");
         let superblock =
@@ -155,7 +155,7 @@ fn a_backup_of_the_superblock_is_used_and_told() {
     let mut files = format.files(&source(&image), Ok(()), &mut |why| told.push(why)).unwrap();
     assert!(list(&mut *files.tree, b"/").unwrap().lines.contains("lost+found"));
     assert!(told.iter().any(|why| why.contains("the backup in group 1 is used")), "{told:?}");
-    let check = format.check(&source(&image)).unwrap();
+    let check = format.check(&source(&image), &mut |_, _| {}).unwrap();
     assert!(check.needs_repair && !check.is_clean);
     assert!(matches!(format.repair(&source(&image)).unwrap(), Repair::Refused(_)));
 }

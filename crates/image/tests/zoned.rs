@@ -60,7 +60,7 @@ fn an_image_keeps_its_zones_in_a_report() {
     assert_eq!(written(&states()), 1, "the root's entries; its inode lies in a conventional zone");
     make_file(&source).unwrap();
     assert!(written(&states()) > 4, "{:?}", states());
-    let check = format_of(&source).unwrap().check(&source).unwrap();
+    let check = format_of(&source).unwrap().check(&source, &mut |_, _| {}).unwrap();
     assert_eq!((check.findings, check.is_clean), (Vec::new(), true));
 
     let blind = Source::from(&image);
@@ -68,7 +68,7 @@ fn an_image_keeps_its_zones_in_a_report() {
     assert!(names(&blind).0.contains(" file\n") && names(&blind).1.is_empty());
     let Err(Error::Failed(why)) = make_file(&blind) else { panic!("it wrote without zones") };
     assert!(why.contains("give its zone report (--zones)"), "{why}");
-    let check = format_of(&blind).unwrap().check(&blind).unwrap();
+    let check = format_of(&blind).unwrap().check(&blind, &mut |_, _| {}).unwrap();
     assert!(check.is_clean && check.findings.len() == 1, "{:?}", check.findings);
     assert!(
         matches!(format_of(&blind).unwrap().repair(&blind).unwrap(), Repair::Done(done) if done.is_empty())
@@ -95,12 +95,13 @@ fn a_volume_lies_on_two_images_one_of_them_zoned() {
     drop(medium);
     make_file(&source).unwrap();
     assert!(names(&source).0.contains(" file\n"));
-    let check = format_of(&source).unwrap().check(&source).unwrap();
+    let check = format_of(&source).unwrap().check(&source, &mut |_, _| {}).unwrap();
     assert_eq!((check.findings, check.is_clean), (Vec::new(), true));
-    let failure = |source: &Source| match format_of(source).and_then(|f| f.check(source)) {
-        Err(Error::Failed(why)) => why,
-        other => panic!("{other:?}"),
-    };
+    let failure =
+        |source: &Source| match format_of(source).and_then(|f| f.check(source, &mut |_, _| {})) {
+            Err(Error::Failed(why)) => why,
+            other => panic!("{other:?}"),
+        };
     let alone = failure(&Source::from(&first));
     assert!(alone.contains("on 2 devices") && alone.contains("/dev/z"), "{alone}");
     let three = source.with_devices(vec![second.clone(), second]);

@@ -76,7 +76,7 @@ impl Format for Ext {
         mount::mount(image, request, tell)
     }
 
-    fn check(&self, image: &Source) -> Result<Check, Error> {
+    fn check(&self, image: &Source, _: &mut dyn FnMut(u64, u64)) -> Result<Check, Error> {
         check::check(image)
     }
 

@@ -1,6 +1,6 @@
 //! Checking and repairing an F2FS or IPLFS image.
 
-use dovetail_f2fs::fsck::{self, Area, Finding, Options, Remedy, RepairError, Report};
+use dovetail_f2fs::fsck::{self, Area, Finding, Options, Progress, Remedy, RepairError, Report};
 use dovetail_vfs::check::Severity;
 use serde_json::{Map, Value, json};
 
@@ -11,10 +11,15 @@ use crate::format::device;
 use crate::stack::Device;
 use crate::{Check, Counted, Error, Found, Repair, Source};
 
-pub(super) fn check(image: &Source) -> Result<Check, Error> {
+pub(super) fn check(image: &Source, progress: &mut dyn FnMut(u64, u64)) -> Result<Check, Error> {
     let device = Box::new(device(image, false)?) as Device;
+    let tell = |now| {
+        if let Progress::Inodes { done, expected } = now {
+            progress(done, expected);
+        }
+    };
     let report =
-        fsck::check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))?;
+        fsck::check(device, Options::default(), tell).map_err(|error| failed(image, error))?;
     let areas_json: Value = report.counts.areas.iter().map(area_json).collect();
     Ok(Check {
         findings: report.findings.iter().map(finding).collect(),

@@ -78,8 +78,8 @@ impl Format for F2fs {
         mount::mount(image, request)
     }
 
-    fn check(&self, image: &Source) -> Result<Check, Error> {
-        check::check(image)
+    fn check(&self, image: &Source, progress: &mut dyn FnMut(u64, u64)) -> Result<Check, Error> {
+        check::check(image, progress)
     }
 
     fn repair(&self, image: &Source) -> Result<Repair, Error> {
