@@ -128,7 +128,7 @@ fn libsparse_and_this_read_each_others_images() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let plain = path("plain");
-    std::fs::File::create(&plain).unwrap().set_len(48 << 20).unwrap();
+    std::fs::File::create(&plain).unwrap().set_len(64 << 20).unwrap();
     let mut device = Medium::open_read_write(plain.as_path()).unwrap();
     dovetail_f2fs::mkfs::mkfs(&mut device, &Default::default()).unwrap();
     drop(device);
