@@ -34,9 +34,12 @@ fn crates() -> Vec<String> {
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let of = |name: &String| {
         let text = read(&root().join("crates").join(name).join("Cargo.toml"));
-        let section =
-            text.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap();
-        let used = section.lines().filter_map(|line| line.strip_prefix("dovetail-"));
+        // those of all machines, and of some
+        let sections = text.split("\n[").filter(|section| {
+            let head = section.lines().next().unwrap_or("");
+            head == "dependencies]" || head.ends_with(".dependencies]")
+        });
+        let used = sections.flat_map(str::lines).filter_map(|line| line.strip_prefix("dovetail-"));
         (name.clone(), used.map(|rest| rest.split('.').next().unwrap().to_string()).collect())
     };
     crates().iter().map(of).collect()

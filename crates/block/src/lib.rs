@@ -13,6 +13,7 @@ mod content;
 mod device;
 mod devirtualize;
 mod gather;
+#[cfg(unix)]
 mod image;
 mod joined;
 mod memory;
@@ -37,6 +38,7 @@ pub use devirtualize::{
     clear_device_space,
 };
 pub use gather::Gatherer;
+#[cfg(unix)]
 pub use image::ImageDevice;
 pub use joined::{JoinError, JoinedDevice};
 pub use memory::MemoryDevice;

@@ -8,6 +8,11 @@
 //! After a power cut a drive is an [`UnrecoveredDrive`]; recovery yields a [`Drive`] again. See
 //! `docs/drive-model.md` for the model and `docs/fault-model.md` for what is assumed of the medium.
 
+#![cfg_attr(
+    not(unix),
+    allow(dead_code, unused_imports, reason = "drives in files are on Unix alone, and use more")
+)]
+
 mod bits;
 mod buffer;
 pub mod cache;
@@ -15,6 +20,7 @@ mod cleaner;
 mod config;
 mod controller;
 mod drive;
+#[cfg(unix)]
 mod emulated;
 mod fdp;
 mod log_block;
@@ -35,6 +41,7 @@ mod zoned;
 pub use config::{BufferOrder, ConfigError, DriveConfig, MOST_STREAMS, MapCacheConfig, StreamsBy};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
+#[cfg(unix)]
 pub use emulated::{EmulatedDrive, EmulatedError, SwitchedOn};
 pub use log_block::{LogBlockConfig, LogScheme};
 pub use medium::lines;

@@ -6,7 +6,7 @@ use dovetail_time::{AtFloor, Ratio};
 use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
 use serde::Deserialize;
 
-use crate::FORMATS;
+use crate::{ext, f2fs};
 
 /// Any device.
 pub type Device = Box<dyn Scheduler + Send>;
@@ -101,7 +101,7 @@ pub struct InStacks {
 
 /// The file systems that stacks can name.
 pub fn in_stacks() -> impl Iterator<Item = (&'static str, &'static InStacks)> {
-    let variants = FORMATS.into_iter().flat_map(|format| format.variants());
+    let variants = ext::VARIANTS.iter().chain(&f2fs::VARIANTS);
     variants.filter_map(|variant| Some((variant.name, variant.in_stacks?)))
 }
 

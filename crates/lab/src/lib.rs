@@ -1,9 +1,15 @@
 //! Experiments: configuration and seed in, results out. Prints nothing; progress goes through a
 //! callback.
 
+#![cfg_attr(
+    not(unix),
+    allow(dead_code, unused_imports, reason = "guests are on Unix alone, and use more")
+)]
+
 mod below;
 pub mod bench;
 mod lane;
+#[cfg(unix)]
 pub mod linux;
 mod map_cache;
 mod parallel;

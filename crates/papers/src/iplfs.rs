@@ -6,8 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use dovetail_host::Request;
-use dovetail_lab::bench::Watcher;
-use dovetail_lab::bench::{BenchError, Job, Source, Stack, run_watched};
+use dovetail_lab::bench::{BenchError, Job, Source, Stack, Watcher, Watchers, run_watched};
 use dovetail_lab::results::RunResult;
 use dovetail_workload::personality::Personality;
 
@@ -78,7 +77,8 @@ pub(crate) fn watched(
         progress: &|_| {},
     };
     let watcher: Watcher = Rc::new(RefCell::new(watch));
-    let run = run_watched(&job, workload.as_mut(), Some(watcher))?;
+    let watchers = Watchers { commands: Some(watcher), ..Watchers::default() };
+    let run = run_watched(&job, workload.as_mut(), watchers)?;
     setting.go_on()?;
     match run.error {
         Some(error) => Err(BenchError::Workload(error)),

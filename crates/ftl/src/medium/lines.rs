@@ -327,6 +327,12 @@ impl Lines {
         (line.0 * width..(line.0 + 1) * width).map(BlockId)
     }
 
+    /// Pages of a block that the map points at.
+    pub fn valid_in(&self, block: BlockId) -> u32 {
+        let pages = 0..self.geometry.pages_per_block;
+        pages.filter(|page| self.is_valid(self.geometry.ppn(block, *page))).count() as u32
+    }
+
     /// The group that a line belongs to.
     pub(super) fn group(&self, line: LineId) -> usize {
         line.0 as usize % self.free.len()

@@ -3,7 +3,7 @@
 use dovetail_ext::fsck::{Finding, Options, check as check_volume};
 use serde_json::Map;
 
-use super::failed;
+use super::format::failed;
 use crate::check::{counted, found, severities};
 use crate::format::device;
 use crate::stack::Device;

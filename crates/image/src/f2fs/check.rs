@@ -4,7 +4,7 @@ use dovetail_f2fs::fsck::{self, Area, Finding, Options, Progress, Remedy, Repair
 use dovetail_vfs::check::Severity;
 use serde_json::{Map, Value, json};
 
-use super::failed;
+use super::format::failed;
 use super::segments::LOGS;
 use crate::check::{by_kind, counted, found, severities};
 use crate::format::device;

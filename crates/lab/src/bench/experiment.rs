@@ -6,6 +6,7 @@ use dovetail_time::{Ratio, Rng};
 
 use super::fill::Fill;
 use super::{BenchError, Job, Source, Stack, run};
+#[cfg(unix)]
 use crate::linux;
 use crate::parallel::run_all;
 use crate::progress::Progress;
@@ -98,13 +99,7 @@ impl Experiment<'_> {
             progress,
         };
         if part.stack.is_linux() {
-            return match self.fill {
-                Some(_) => Err(BenchError::Workload(format!(
-                    "stack {}: --fill is for modelled file systems; let the job lay out files that fill the volume",
-                    part.stack.name
-                ))),
-                None => linux::run(&job, self.source),
-            };
+            return self.on_linux(&job);
         }
         let workload = self.source.start_on(part.stack, self.scale, part.seed)?;
         let mut workload = match &self.fill {
@@ -124,6 +119,26 @@ impl Experiment<'_> {
             restart: self.restart,
             ..OptionsResult::default()
         }
+    }
+
+    /// A run in a guest.
+    #[cfg(unix)]
+    fn on_linux(&self, job: &Job<'_>) -> Result<RunResult, BenchError> {
+        match self.fill {
+            Some(_) => Err(BenchError::Workload(format!(
+                "stack {}: --fill is for modelled file systems; let the job lay out files that fill the volume",
+                job.stack.name
+            ))),
+            None => linux::run(job, self.source),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn on_linux(&self, job: &Job<'_>) -> Result<RunResult, BenchError> {
+        Err(BenchError::Setup {
+            stack: job.stack.name.clone(),
+            reason: "a real kernel runs on Linux alone; take a modelled stack".into(),
+        })
     }
 
     /// The names of the runs.

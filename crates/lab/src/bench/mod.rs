@@ -10,6 +10,7 @@ mod fill;
 mod fio_json;
 mod fio_log;
 mod fio_record;
+pub(crate) mod guest;
 mod raw;
 mod read_ahead;
 mod restart;
@@ -20,6 +21,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod view;
 
 use std::fmt::Display;
 
@@ -28,7 +30,7 @@ use dovetail_ftl::Storage;
 use dovetail_host::{CheckedDevice, HostError, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
-use dovetail_workload::{Call, ThreadId, Workload};
+use dovetail_workload::{Call, Workload};
 use tracing::{info, info_span};
 
 use crate::below::Below;
@@ -53,6 +55,7 @@ use run::Session;
 pub use source::{FileTraceSource, Source};
 pub use stack::Stack;
 use system::System;
+pub use view::{View, Watchers};
 
 /// Parts of the map of a volume.
 const OCCUPANCY_CELLS: usize = 512;
@@ -219,9 +222,10 @@ pub(crate) fn drive(
 fn set_up<'a>(
     job: &Job<'a>,
     workload: &'a mut dyn Workload,
-    watcher: Option<Watcher>,
+    watchers: Watchers<'a>,
 ) -> Result<Session<'a>, BenchError> {
     let stack = job.stack;
+    let Watchers { commands: watcher, view } = watchers;
     let (drive, prepared) = drive(job)?;
     let info = drive.device().info();
     let start = if prepared.is_some() { drive.device().idle_from() } else { SimTime::ZERO };
@@ -249,6 +253,7 @@ fn set_up<'a>(
     };
     let system = System::new(machine, planner, fs, stack.host);
     let mut run = Session::new(system, job, workload);
+    run.view = view;
     run.prepared = prepared;
     run.scatter.watcher = watcher;
     if let Some(schedule) = &stack.devirtualize {
@@ -296,23 +301,20 @@ fn check_devirtualizes(stack: &Stack, fs: &mut dyn Simulated) -> Result<(), Stri
 /// # Errors
 /// A failure that keeps the run from beginning; see [`BenchError`].
 pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<RunResult, BenchError> {
-    run_watched(job, workload, None)
+    run_watched(job, workload, Watchers::default())
 }
 
-/// Runs a workload on a stack as [`run`] does; `watcher` is shown every command that reaches the
-/// drive, from the making of the volume on.
+/// Runs a workload on a stack as [`run`] does, while it is watched.
 ///
 /// # Errors
 /// A failure that keeps the run from beginning; see [`BenchError`].
 pub fn run_watched(
     job: &Job<'_>,
     workload: &mut dyn Workload,
-    watcher: Option<Watcher>,
+    watchers: Watchers<'_>,
 ) -> Result<RunResult, BenchError> {
     let _span = info_span!("run", label = job.label).entered();
-    let jobs: Vec<String> =
-        (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
-    let mut run = set_up(job, &mut *workload, watcher)?;
+    let mut run = set_up(job, &mut *workload, watchers)?;
     run.begin_measuring();
     info!(at = %run.system.machine.now(), "running");
     let ran = run.run();
@@ -322,12 +324,13 @@ pub fn run_watched(
         ran
     }
     .err();
+    run.show_end();
     let device = run.system.machine.device();
     run.recorder.end(Some(run.system.fs.as_ref()), &seen(&run.system.machine, &device));
     drop(device);
     let span = (run.recorder.first.at, run.recorder.last().at);
     info!(at = %span.1, "ended");
-    let result = results(job, &mut run, &jobs);
+    let result = results(job, &mut run);
     let mut result = RunResult { notes: notes(&result), ..result };
     let room = failure.as_ref().map(|error| room_wanted(&run, error)).unwrap_or_default();
     let Session { system, threads, .. } = run;
@@ -346,12 +349,13 @@ pub fn run_watched(
 }
 
 /// The results of a run that has ended.
-fn results(job: &Job<'_>, run: &mut Session<'_>, jobs: &[String]) -> RunResult {
+fn results(job: &Job<'_>, run: &mut Session<'_>) -> RunResult {
     let is_raw = job.stack.is_raw();
     let fragmentation = (!is_raw).then(|| fragmentation(run));
     let recorder = &run.recorder;
     let elapsed = recorder.last().at.since(recorder.first.at);
-    let all = summarize(recorder, &run.system.machine.device(), (elapsed, run.system.cpu), jobs);
+    let all =
+        summarize(recorder, &run.system.machine.device(), (elapsed, run.system.cpu), &run.jobs);
     let of_file_system = filesystems::floors(job.stack, job.scale);
     let floors = all.floors.iter().cloned().chain(of_file_system.iter().map(FloorResult::from));
     RunResult {

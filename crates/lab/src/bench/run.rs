@@ -15,7 +15,7 @@ use super::fio_record::Submission;
 use super::read_ahead::{BufferedRead, Later, Readers};
 use super::system::System;
 use super::threads::{InFlight, ThreadState, Threads, kind_of};
-use super::{BenchError, Job};
+use super::{BenchError, Job, View};
 use crate::lane::{Alarm, Lane, seen};
 use crate::progress::{Progress, Stage};
 use crate::record::{Recorder, Rhythm, Scatter, Seen};
@@ -48,8 +48,12 @@ pub(super) struct Session<'w> {
     pub(super) prepared: Option<PreconditionResult>,
     pub(super) recorder: Recorder,
     pub(super) scatter: Scatter,
+    /// The names of the threads' jobs.
+    pub(super) jobs: Vec<String>,
     stop: &'w dyn Fn() -> bool,
     progress: &'w dyn Fn(Progress),
+    /// Is shown the run from time to time.
+    pub(super) view: Option<&'w dyn Fn(&View<'_>)>,
     /// Calls that have ended.
     ended: u64,
     /// Bytes written while files were laid out.
@@ -61,6 +65,8 @@ pub(super) struct Session<'w> {
 impl<'w> Session<'w> {
     pub(super) fn new(system: System, job: &Job<'w>, workload: &'w mut dyn Workload) -> Self {
         let drive_bytes = system.planner.info().capacity() * BLOCK_SIZE;
+        let jobs = (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into());
+        let jobs = jobs.collect();
         let files = Files::on_drive_of(if job.stack.is_raw() { drive_bytes } else { 0 });
         let threads = Threads::new(workload, files);
         Self {
@@ -71,8 +77,10 @@ impl<'w> Session<'w> {
             threads,
             devirtualizer: None,
             prepared: None,
+            jobs,
             stop: job.stop,
             progress: job.progress,
+            view: None,
             ended: 0,
             prepared_bytes: 0,
             is_measuring: false,
@@ -100,8 +108,22 @@ impl<'w> Session<'w> {
         let every = if stage == Stage::Prepare { REPORT_PREPARED_EVERY } else { REPORT_EVERY };
         if self.ended.is_multiple_of(every) {
             let (done, total) = self.how_far(stage);
-            (self.progress)(Progress { stage, done, total, requests: self.ended });
+            let progress = Progress { stage, done, total, requests: self.ended };
+            (self.progress)(progress);
+            self.show(progress, false);
         }
+    }
+
+    fn show(&self, progress: Progress, is_last: bool) {
+        let Some(view) = self.view else { return };
+        let (system, recorder, jobs) = (&self.system, &self.recorder, &self.jobs[..]);
+        view(&View { progress, is_last, system, recorder, jobs });
+    }
+
+    /// Shows the run as it has ended.
+    pub(super) fn show_end(&self) {
+        let (done, total) = self.how_far(Stage::Run);
+        self.show(Progress { stage: Stage::Run, done, total, requests: self.ended }, true);
     }
 
     /// The part that is done and the whole, as [`Progress`] has them.

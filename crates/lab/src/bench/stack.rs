@@ -10,9 +10,9 @@ use dovetail_image::discards;
 use dovetail_time::{Ratio, parse_bytes};
 use serde::{Deserialize, Serialize};
 
+use super::guest::file_system_of;
 use super::raw::NONE;
 use super::{BenchError, Schedule};
-use crate::linux::file_system_of;
 
 /// Stacks that come with dovetail: name and text.
 const BUILT_IN: [(&str, &str); 20] = [

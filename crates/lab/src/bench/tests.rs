@@ -27,7 +27,7 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
         restart: false,
         progress: &|_| {},
     };
-    let mut run = set_up(&job, &mut workload, None).unwrap();
+    let mut run = set_up(&job, &mut workload, Watchers::default()).unwrap();
     if let Some(content) = content {
         let ino = run.threads.files.inodes(FileId(0)).next().unwrap();
         let range = (5 * BLOCK_SIZE, BLOCK_SIZE);
@@ -242,7 +242,7 @@ fn the_devirtualizer_runs_when_nothing_else_does_and_pauses_for_calls() {
 fn after_it_the_drives_maps_agree_and_the_background_is_still_at_work() {
     let text = BUSY.replace("[c]", "thinktime=500us\n[c]");
     let (stack, mut workload) = (devirtualizing("ext3", "fsdv-5g", "every=50ms"), fio(&text));
-    let mut run = set_up(&job_on(&stack), &mut workload, None).unwrap();
+    let mut run = set_up(&job_on(&stack), &mut workload, Watchers::default()).unwrap();
     run.run().unwrap();
     let (due, now) = (run.system.background.due(), run.system.machine.now());
     assert!(

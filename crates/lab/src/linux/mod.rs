@@ -19,6 +19,7 @@ use dovetail_linux::{
 use dovetail_time::{Ratio, SimSpan, SimTime};
 use tracing::info;
 
+use crate::bench::guest::{PREFIX, file_system_of};
 use crate::bench::{BenchError, Job, Source, Stack};
 use crate::record::{Recorder, Rhythm, Scatter, summarize_drive, with_workload};
 use crate::results::{RequestsResult, RunResult, StackResult, notes};
@@ -27,8 +28,6 @@ use fio_results::{FioOutput, Records};
 use script::{FioJob, RAN, Work};
 use watched::Watched;
 
-/// Begin of the name of a guest's file system in a stack.
-const PREFIX: &str = "linux:";
 /// The name of the raw drive behind it.
 const RAW: &str = "none";
 
@@ -37,11 +36,6 @@ const GUEST_BYTES: u64 = 160 << 20;
 
 /// Real time in which a guest must show a sign of life. Assumed.
 const SILENCE: Duration = Duration::from_secs(300);
-
-/// The name of the guest's file system, of a stack that has one.
-pub(crate) fn file_system_of(filesystem: &str) -> Option<&str> {
-    filesystem.strip_prefix(PREFIX)
-}
 
 /// A sentence on what cannot be charged to a guest.
 fn what_is_not_charged(stack: &Stack) -> Option<String> {

@@ -44,13 +44,13 @@ pub(crate) struct Interval {
 }
 
 /// The drive when the measurement began.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Baseline {
     pub(crate) dies: Vec<DieUse>,
     pub(crate) at: SimTime,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     pub(crate) threads: Vec<ThreadRecord>,
     pub(crate) first: Snapshot,
