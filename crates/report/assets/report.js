@@ -1,31 +1,5 @@
 "use strict";
-// Puts the report together: its data, its theme, which runs are shown, and the charts.
-
-const COLOURS = 8;
-const DASHES = 6;
-
-/** The colours of the style sheets, as they are now. */
-class Theme {
-  constructor() {
-    const style = getComputedStyle(document.documentElement);
-    this.get = name => style.getPropertyValue(name).trim();
-    this.muted = this.get("--muted");
-    this.grid = this.get("--grid");
-  }
-
-  run(index) {
-    return this.get(`--run-${index % COLOURS}`);
-  }
-
-  dash(index) {
-    const lengths = this.get(`--dash-${index % DASHES}`).split(/\s+/).map(Number);
-    return lengths.every(Number.isFinite) ? lengths : [];
-  }
-
-  op(op) {
-    return this.get(`--op-${op}`);
-  }
-}
+// Puts the report together: its data, which runs are shown, and the charts.
 
 class Report {
   constructor(results) {
@@ -76,7 +50,7 @@ class Report {
     if (!this.runs.length && !CHARTS.some(chart => chart.place)) return;
     this.listRuns();
     this.layOut();
-    this.followTheme();
+    this.themes = new ThemeSwitch(() => this.draw());
     this.followWidth();
     this.followPrinter();
     this.draw();
@@ -120,25 +94,6 @@ class Report {
     bar.hidden = false;
   }
 
-  /** Light or dark as the system says, until the button is pressed. */
-  followTheme() {
-    const button = document.getElementById("theme");
-    const system = matchMedia("(prefers-color-scheme: dark)");
-    const set = dark => {
-      this.dark = dark;
-      this.applyTheme(dark);
-      button.textContent = dark ? "Light theme" : "Dark theme";
-    };
-    button.addEventListener("click", () => { set(!this.dark); this.draw(); });
-    system.addEventListener("change", () => { set(system.matches); this.draw(); });
-    button.hidden = false;
-    set(system.matches);
-  }
-
-  applyTheme(dark) {
-    document.getElementById("dark").media = dark ? "screen" : "not all";
-  }
-
   followWidth() {
     let width = document.body.clientWidth;
     let waiting = 0;
@@ -154,11 +109,11 @@ class Report {
   followPrinter() {
     const page = (width, dark) => {
       document.body.style.width = width;
-      this.applyTheme(dark);
+      this.themes.apply(dark);
       this.draw();
     };
     addEventListener("beforeprint", () => page("680px", false));
-    addEventListener("afterprint", () => page("", this.dark));
+    addEventListener("afterprint", () => page("", this.themes.dark));
   }
 }
 

@@ -18,6 +18,7 @@ mod format;
 mod jobs;
 mod listing;
 mod page;
+pub mod parts;
 mod plain;
 mod provenance;
 mod results;

@@ -7,11 +7,14 @@ use serde::Serialize;
 use super::format::escape;
 
 pub(crate) const TEMPLATE: &str = include_str!("../assets/report.html");
-pub(crate) const CSS: &str = include_str!("../assets/report.css");
-pub(crate) const DARK_CSS: &str = include_str!("../assets/report-dark.css");
+/// Style sheet of every report, light.
+pub const CSS: &str = include_str!("../assets/report.css");
+/// Its colours in the dark.
+pub const DARK_CSS: &str = include_str!("../assets/report-dark.css");
 /// Start of every report's script: functions that draw charts.
-pub(crate) const CHARTS_JS: &str = concat!(
+pub const CHARTS_JS: &str = concat!(
     include_str!("../assets/format.js"),
+    include_str!("../assets/theme.js"),
     include_str!("../assets/frame.js"),
     include_str!("../assets/axis.js"),
     include_str!("../assets/lines.js"),
@@ -26,9 +29,12 @@ pub(crate) const CHARTS_JS: &str = concat!(
 );
 /// End of every report's script: it starts the rest.
 pub(crate) const START_JS: &str = include_str!("../assets/report.js");
-pub(crate) const LIBRARY_JS: &str = include_str!("../assets/uPlot.iife.min.js");
-pub(crate) const LIBRARY_CSS: &str = include_str!("../assets/uPlot.min.css");
-pub(crate) const LIBRARY_LICENSE: &str = include_str!("../assets/uPlot.LICENSE");
+/// The charting library.
+pub const LIBRARY_JS: &str = include_str!("../assets/uPlot.iife.min.js");
+/// Its style sheet.
+pub const LIBRARY_CSS: &str = include_str!("../assets/uPlot.min.css");
+/// Its licence, which stands wherever it does.
+pub const LIBRARY_LICENSE: &str = include_str!("../assets/uPlot.LICENSE");
 
 /// Names listed in the heading before they are counted instead.
 const NAMES_LISTED: usize = 3;
@@ -111,7 +117,7 @@ fn verdict(sentences: &[String]) -> String {
 }
 
 /// Replaces each `{{name}}` in `page`. What is put in is not searched again.
-pub(crate) fn fill(page: &str, mut value: impl FnMut(&str) -> String) -> String {
+pub fn fill(page: &str, mut value: impl FnMut(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = page;
     while let Some((before, name, after)) = next_placeholder(rest) {

@@ -1,7 +1,7 @@
 use dovetail_lab::results::{ReplayResult, Results, RunResult, ScatterPoint, TraceResult};
 
 use super::page::{
-    CSS, DARK_CSS, LIBRARY_CSS, LIBRARY_JS, LIBRARY_LICENSE, START_JS, TEMPLATE, fill,
+    CHARTS_JS, CSS, DARK_CSS, LIBRARY_CSS, LIBRARY_JS, LIBRARY_LICENSE, START_JS, TEMPLATE, fill,
 };
 use super::table::{COLOURS, DASHES};
 use super::{html, results as results_page};
@@ -191,5 +191,5 @@ fn the_style_sheet_has_all_colours_and_dashes() {
         assert!(CSS.contains(&format!("--dash-{index}:")));
     }
     let script = format!("const COLOURS = {COLOURS};\nconst DASHES = {DASHES};");
-    assert!(START_JS.contains(&script));
+    assert!(CHARTS_JS.contains(&script));
 }
