@@ -13,6 +13,7 @@ mod linux_kernel;
 mod mounts;
 mod mutants;
 mod package;
+mod playground;
 mod posix;
 mod qemu_guest;
 mod record;
@@ -38,8 +39,9 @@ const PACKAGES: [(&str, &str); 10] = [
 
 /// Referees that a machine may be unable to run, whatever is installed on it, and the Debian
 /// package of each. A test that needs one of them names it; the other programs run wherever
-/// Dovetail does.
-const REFEREES: [(&str, &str); 2] = [("kernel", "user-mode-linux"), ("chromium", "chromium")];
+/// Dovetail does. The last one is no package: rustup has it, where there is rustup.
+const REFEREES: [(&str, &str); 3] =
+    [("kernel", "user-mode-linux"), ("chromium", "chromium"), ("wasm", playground::TARGET)];
 
 /// A chore: its name, what it does, and how.
 struct Chore {
@@ -48,7 +50,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 29] = [
+const CHORES: [Chore; 30] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "truth-times",
@@ -184,6 +186,11 @@ const CHORES: [Chore; 29] = [
         name: "licences",
         about: "the packages that the program is made of, and their licences",
         run: licences::licences,
+    },
+    Chore {
+        name: "playground",
+        about: "build the page with the simulator in it, target/playground/index.html (two minutes)",
+        run: playground::playground,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
@@ -432,6 +439,7 @@ mod tests {
         assert_eq!(absent_referees("chromium,kernel").map(|absent| absent.len()), Ok(2));
         assert!(absent_referees("kernel,fio").is_err_and(|error| error.contains("\"fio\"")));
         let packages = PACKAGES.map(|(package, _)| package);
-        assert!(REFEREES.iter().all(|(_, package)| packages.contains(package)));
+        let is_known = |package: &str| package == playground::TARGET || packages.contains(&package);
+        assert!(REFEREES.iter().all(|(_, package)| is_known(package)));
     }
 }

@@ -4,7 +4,7 @@
 type Topic = (&'static str, &'static str);
 
 /// All pages, by name.
-pub(super) const TOPICS: [Topic; 43] = [
+pub(super) const TOPICS: [Topic; 45] = [
     ("answers", include_str!("../../docs/answers.md")),
     ("bench-against-linux", include_str!("../../docs/bench-against-linux.md")),
     ("choosing", include_str!("../../docs/choosing.md")),
@@ -36,6 +36,7 @@ pub(super) const TOPICS: [Topic; 43] = [
     ("mount-options", include_str!("../../docs/mount-options.md")),
     ("own-mapping-scheme", include_str!("../../docs/tutorials/own-mapping-scheme.md")),
     ("placement", include_str!("../../docs/placement.md")),
+    ("playground", include_str!("../../docs/playground.md")),
     ("posix", include_str!("../../docs/posix.md")),
     ("reproduce-a-figure", include_str!("../../docs/tutorials/reproduce-a-figure.md")),
     ("results-json", include_str!("../../docs/results-json.md")),
@@ -43,6 +44,7 @@ pub(super) const TOPICS: [Topic; 43] = [
     ("save-an-image", include_str!("../../docs/tutorials/save-an-image.md")),
     ("serve", include_str!("../../docs/serve.md")),
     ("stacks", include_str!("../../docs/stacks.md")),
+    ("sweeps", include_str!("../../docs/sweeps.md")),
     ("trace-on-drives", include_str!("../../docs/tutorials/trace-on-drives.md")),
     ("traces", include_str!("../../docs/traces.md")),
     ("which-file-system", include_str!("../../docs/tutorials/which-file-system.md")),
