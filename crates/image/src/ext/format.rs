@@ -104,7 +104,7 @@ impl Format for Ext {
     }
 }
 
-fn failed(image: &Source, error: impl std::fmt::Display) -> Error {
+pub(super) fn failed(image: &Source, error: impl std::fmt::Display) -> Error {
     Error::Failed(format!("{}: {error}", image.display()))
 }
 

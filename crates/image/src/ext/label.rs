@@ -3,7 +3,7 @@
 use dovetail_ext::format::{Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use dovetail_vfs::Moment;
 
-use super::failed;
+use super::format::failed;
 use crate::format::device;
 use crate::{Error, Format, Mount, Source, raw_block};
 

@@ -103,7 +103,7 @@ impl Format for F2fs {
     }
 }
 
-fn failed(image: &Source, error: impl std::fmt::Display) -> Error {
+pub(super) fn failed(image: &Source, error: impl std::fmt::Display) -> Error {
     Error::Failed(format!("{}: {error}", image.display()))
 }
 
@@ -112,7 +112,7 @@ fn volume(image: &Source) -> Result<Volume<Medium>, Error> {
     Volume::open(device(image, false)?).map_err(|error| failed(image, error))
 }
 
-fn most_bytes(superblock: &Superblock) -> u64 {
+pub(super) fn most_bytes(superblock: &Superblock) -> u64 {
     let blocks = match superblock.variant {
         Layout::F2fs => superblock.block_count,
         Layout::Iplfs => superblock.capacity,

@@ -3,7 +3,7 @@
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::Superblock;
 
-use super::failed;
+use super::format::failed;
 use crate::format::device;
 use crate::{Error, Source, raw_block};
 

@@ -6,7 +6,8 @@ use dovetail_f2fs::{BackgroundGc, F2fs, Options, Volume};
 use dovetail_vfs::check::Severity;
 use dovetail_vfs::{FileSystem, Moment};
 
-use super::{failed, in_memory, most_bytes};
+use super::format::{failed, most_bytes};
+use super::in_memory;
 use crate::format::device;
 use crate::tree::Unmounted;
 use crate::{Error, Files, Found, Repair, Source, Tell};
