@@ -141,10 +141,12 @@ impl Case {
         }
     }
 
-    /// The fields that the document's tables begin their rows with.
+    /// The fields in the first cells of the document's tables; some rows have several.
     fn described_fields(&self) -> BTreeSet<String> {
-        let rows = self.text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
-        rows.map(|(field, _)| field.to_string()).collect()
+        let rows = self.text.lines().filter(|line| line.starts_with("| `"));
+        let first = rows.filter_map(|row| row.strip_prefix("| ")?.split(" | ").next());
+        let fields = first.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        fields.map(str::to_string).collect()
     }
 
     fn describes_every_field(&self) {
