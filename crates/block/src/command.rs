@@ -128,7 +128,12 @@ pub enum Command<'a> {
     Query(Query),
 }
 
-impl Command<'_> {
+impl<'a> Command<'a> {
+    /// An ordinary write: without hints, volatile until a flush.
+    pub fn write(range: BlockRange, data: Data<'a>) -> Self {
+        Self::Write { range, data, hints: Hints::default(), fua: false }
+    }
+
     /// The refusal of a device that lacks the command.
     pub const fn unsupported(&self) -> DeviceError {
         DeviceError::Unsupported(match self {

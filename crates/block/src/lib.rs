@@ -6,6 +6,32 @@
 //! A block is 4 KiB ([`BLOCK_SIZE`]). What a device can beyond reading and writing is a capability
 //! ([`Capabilities`]): a new command comes as a variant of [`Command`] and a capability that
 //! announces it, so that the other devices need no change.
+//!
+//! ```
+//! use dovetail_block::{
+//!     BlockDevice, BlockRange, Command, Content, Data, DeviceError, Lba, MemoryDevice, Pattern,
+//!     SectorRange,
+//! };
+//! use dovetail_time::SimTime;
+//!
+//! # fn main() -> Result<(), DeviceError> {
+//! let mut device = MemoryDevice::new(1024); // blocks: 4 MiB
+//! let range = BlockRange::new(Lba(8), 2);
+//! // Two blocks whose content is named, not carried: patterns 70 and 71.
+//! let write = Command::write(range, Data::Patterns(Pattern::new(70)));
+//! let done = device.submit(SimTime::ZERO, write)?.done;
+//!
+//! let mut found = [Content::Empty, Content::Empty];
+//! device.submit(done, Command::Read { range, into: Some(&mut found) })?;
+//! assert_eq!(found, [70, 71].map(|number| Content::Pattern(Pattern::new(number))));
+//!
+//! // A discarded block reads as empty.
+//! let first = SectorRange::from(BlockRange::new(Lba(8), 1));
+//! device.submit(done, Command::Discard { ranges: &[first] })?;
+//! assert_eq!(*device.get(Lba(8)), Content::Empty);
+//! # Ok(())
+//! # }
+//! ```
 
 mod addr;
 mod command;

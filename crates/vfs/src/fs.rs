@@ -97,6 +97,13 @@ pub struct NewNode {
     pub rdev: (u32, u32),
 }
 
+impl NewNode {
+    /// A regular file with these permissions, as `0o644`.
+    pub const fn file(permissions: u16) -> Self {
+        Self { mode: mode::S_IFREG | permissions, rdev: (0, 0) }
+    }
+}
+
 /// Size of a volume, as statfs shows it, in blocks of 4096 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatFs {

@@ -3,6 +3,28 @@
 //! [`FileSystem`] has what FUSE needs and no more. Calls are plain synchronous code; clocks,
 //! threads and permission checks are the caller's. Errors carry the errno that a system call
 //! returns.
+//!
+//! ```
+//! use dovetail_testkit::Model; // a file system in memory; any other does
+//! use dovetail_vfs::{Caller, Error, FileSystem, Limits, NewNode};
+//!
+//! # fn main() -> Result<(), Error> {
+//! let caller = Caller::default(); // root, in 1970
+//! let mut fs: Box<dyn FileSystem> = Box::new(Model::new(Limits::default(), &caller));
+//! let root = fs.root();
+//! let file = fs.create(&caller, root, b"list", &NewNode::file(0o644))?.ino;
+//! fs.write(&caller, file, 0, b"bread, milk")?;
+//! fs.fsync(file, false)?;
+//!
+//! assert_eq!(fs.lookup(root, b"list")?.size, 11);
+//! let mut bytes = [0; 4];
+//! assert_eq!(fs.read(file, 7, &mut bytes)?, 4);
+//! assert_eq!(&bytes, b"milk");
+//! // An error is the one that the system call would return.
+//! assert_eq!(fs.rmdir(&caller, root, b"list"), Err(Error::NotADirectory));
+//! fs.unmount()
+//! # }
+//! ```
 
 mod cache;
 pub mod check;
