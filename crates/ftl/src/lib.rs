@@ -7,6 +7,31 @@
 //!
 //! After a power cut a drive is an [`UnrecoveredDrive`]; recovery yields a [`Drive`] again. See
 //! `docs/drive-model.md` for the model and `docs/fault-model.md` for what is assumed of the medium.
+//!
+//! ```
+//! use dovetail_block::{BlockDevice, BlockRange, Command, Data, Lba, Pattern};
+//! use dovetail_ftl::{Drive, Overrides, Profile};
+//! use dovetail_time::{Rng, SimTime};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A drive of 32 GiB, 64 times smaller: 512 MiB, and the same ratios.
+//! let small = Overrides { scale: Some("1/64".parse()?), ..Overrides::default() };
+//! let mut drive = Drive::new(Profile::load("femu-32g")?.resolve(&small)?)?;
+//! let blocks = drive.config().user_blocks;
+//!
+//! // Random writes, twice the capacity: the drive must clean to go on.
+//! let (mut rng, mut now) = (Rng::new(1), SimTime::ZERO);
+//! for number in 0..2 * blocks {
+//!     let range = BlockRange::new(Lba(rng.below(blocks)), 1);
+//!     let write = Command::write(range, Data::Patterns(Pattern::new(number)));
+//!     now = drive.submit(now, write)?.done;
+//! }
+//! let waf = drive.counters().waf(drive.geometry().subpages_per_page());
+//! assert!(waf.is_some_and(|waf| waf > 1.5), "cleaning moves pages: {waf:?}");
+//! assert!(now.as_secs_f64() > 1.0, "in virtual time");
+//! # Ok(())
+//! # }
+//! ```
 
 #![cfg_attr(
     not(unix),

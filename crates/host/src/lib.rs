@@ -9,6 +9,34 @@
 //! drive's and cannot be planned ahead. It reaches the drive when it is issued, and blocks that
 //! plans under way are about are left out of it. What the call issues after it waits in its plan
 //! until the batch has begun.
+//!
+//! ```
+//! use dovetail_block::{BlockDevice, BlockRange, Command, Lba, MemoryDevice};
+//! use dovetail_host::{Event, HostCosts, Machine, Plan, Planner};
+//! use dovetail_time::SimTime;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A host with one CPU, which takes 2 us for a request; the drive takes no time.
+//! let costs = HostCosts { request_ns: 2_000, cpus: 1, ..HostCosts::default() };
+//! let drive = MemoryDevice::new(64);
+//! let mut planner = Planner::new(drive.info(), costs.max_request_blocks());
+//! let mut machine = Machine::new(drive, costs, SimTime::ZERO, planner.events());
+//!
+//! // Two threads read a block each. A read is answered at once; what it issued is a plan.
+//! for (thread, lba) in [("one", Lba(1)), ("two", Lba(9))] {
+//!     let range = BlockRange::new(lba, 1);
+//!     planner.submit(SimTime::ZERO, Command::Read { range, into: None })?;
+//!     machine.start(SimTime::ZERO, thread, planner.take(Plan::default()));
+//! }
+//! // The plans are played: the CPU hands their requests over one after another.
+//! for (lane, ns) in [("one", 2_000), ("two", 4_000)] {
+//!     let ended = Event::Ended { lane, at: SimTime::from_ns(ns) };
+//!     assert_eq!(machine.advance()?, Some(ended));
+//! }
+//! assert_eq!(machine.advance()?, None);
+//! # Ok(())
+//! # }
+//! ```
 
 mod agenda;
 mod checked;
