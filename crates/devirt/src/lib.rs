@@ -14,6 +14,34 @@
 //! between, or within a batch by its parts ([`Run::prepare`], [`Run::begin`], [`Run::end`]). It
 //! keeps nothing of the volume's: one that is dropped in the midst leaves every file
 //! whole.
+//!
+//! ```
+//! use dovetail_devirt::{Run, Selection, Way};
+//! use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+//! use dovetail_ext::{Ext, Options};
+//! use dovetail_testkit::PlacesDevice; // a device with a map from addresses to places
+//! use dovetail_time::SimTime;
+//! use dovetail_vfs::{Caller, FileSystem, NewNode};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut device = PlacesDevice::new(8192, 512, 1);
+//! mkfs(&mut device, &MkfsOptions { block_size: Some(4096), ..MkfsOptions::new(Kind::Ext4) })?;
+//! let options = Options { physical_pointers: true, ..Options::default() };
+//! let mut fs = Ext::mount(device, options, SimTime::ZERO)?;
+//! let (caller, root) = (Caller::default(), fs.root());
+//! let file = fs.create(&caller, root, b"data", &NewNode::file(0o644))?.ino;
+//! fs.write(&caller, file, 0, &[7; 100 * 4096])?;
+//! fs.sync()?;
+//! let entries = fs.device().entries(); // of the device's map
+//!
+//! let files = Selection::all(&mut fs)?;
+//! let report = Run::new(&fs, Way::ToDevice, files)?.finish(&mut fs)?;
+//! assert_eq!(report.content_blocks, 100);
+//! // The file needs none any more; what is left is for the journal, inodes and directories.
+//! assert!(fs.device().entries() < entries / 2);
+//! # Ok(())
+//! # }
+//! ```
 
 mod run;
 mod select;

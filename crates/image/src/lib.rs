@@ -5,6 +5,32 @@
 //! changing ([`list`], [`CopyOut`], [`CopyIn`], [`Edit`]) are the same for all. A function that
 //! finds damage which it can do without tells it to its caller, and goes on. Left out: locks,
 //! clocks, output; they are the caller's.
+//!
+//! ```
+//! use dovetail_block::ImageDevice;
+//! use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+//! use dovetail_image::{Source, format_of, list};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("disk.img");
+//! std::fs::File::create(&path)?.set_len(8 << 20)?;
+//! mkfs(&mut ImageDevice::open_read_write(&path)?, &MkfsOptions::new(Kind::Ext4))?;
+//!
+//! // Nobody says which file system it is.
+//! let image = Source::from(path);
+//! let format = format_of(&image)?;
+//! assert_eq!(format.variant_on(&image)?, "ext4");
+//!
+//! let mut files = format.files(&image, Ok(()), &mut |damage| panic!("{damage}"))?;
+//! let root = list(files.tree.as_mut(), b"/")?;
+//! assert!(root.lines.starts_with("drwx------") && root.lines.ends_with(" lost+found
+//! "));
+//!
+//! assert!(format.check(&image, &mut |_, _| {})?.is_clean);
+//! # Ok(())
+//! # }
+//! ```
 
 #[cfg(unix)]
 mod check;

@@ -7,6 +7,26 @@
 //!
 //! Threads are one for each socket that is listened on, one for each connection and one for each
 //! queue of a disk. They share one lock, around the drive.
+//!
+//! ```
+//! use dovetail_block::MemoryDevice;
+//! use dovetail_serve::{Address, Export, ExportError};
+//! use dovetail_time::SimTime;
+//!
+//! # fn main() -> Result<(), ExportError> {
+//! let mut export = Export::new(MemoryDevice::new(256)); // a drive of blocks, here 1 MiB
+//! let now = SimTime::ZERO;
+//! // A client writes bytes anywhere: here over the border of two blocks.
+//! let done = export.write(now, 4090, b"over the border", false)?;
+//! let mut found = [0; 15];
+//! export.read(done, 4090, &mut found)?;
+//! assert_eq!(&found, b"over the border");
+//!
+//! assert!(export.read(done, export.bytes(), &mut found).is_err(), "beyond the end");
+//! assert_eq!(Address::of("10809").uri(), "nbd://127.0.0.1:10809");
+//! # Ok(())
+//! # }
+//! ```
 
 mod address;
 mod ask;
