@@ -152,6 +152,24 @@ pub struct Replayed {
     pub violation: Option<String>,
 }
 
+impl<'a> Exploration<'a> {
+    /// Every moment of all runs of `source` on the stacks, on drives of that size, with seed 1; the
+    /// fields change that.
+    pub fn new(source: &'a Source, stacks: &'a [Stack], drive_bytes: u64) -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Self {
+            source,
+            stacks,
+            cuts: Cuts::All,
+            drive_bytes,
+            seed: 1,
+            part: (0, 1),
+            with_referee: false,
+            stop: &NEVER,
+        }
+    }
+}
+
 impl Exploration<'_> {
     fn rigs(&self) -> Result<Vec<Rig>, CrashError> {
         self.stacks

@@ -12,6 +12,30 @@
 //!
 //! Left out: file locks (the kernel's own work within one mount), ioctl, and `O_TMPFILE`, which
 //! fuser does not know.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use dovetail_front::{MountError, Options, Session, UnknownOption, mount};
+//! use dovetail_vfs::FileSystem;
+//!
+//! /// Serves any file system at a directory. Not called here: that takes /dev/fuse.
+//! fn serve(fs: Box<dyn FileSystem + Send>, options: Options) -> Result<Session, MountError> {
+//!     mount(fs, Path::new("/mnt/volume"), options)
+//! }
+//!
+//! # fn main() -> Result<(), UnknownOption> {
+//! // Options as mount(8) and fstab(5) have them.
+//! let mut options = Options::new("disk.img", "f2fs");
+//! for option in "ro,noatime,nofail".split(',') {
+//!     options.set(option)?;
+//! }
+//! assert!(options.read_only);
+//! // One that only F2FS has is not the mount's: the caller hands it to the file system.
+//! assert!(options.set("background_gc=off").is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 mod acl;
 mod adapter;

@@ -5,6 +5,36 @@
 //! a wish of the guest's or the end of a request of the drive's. The drive is a virtio block device
 //! of this process ([`dovetail_serve::vhost`]). So the same guest on the same drive does the same
 //! in the same nanosecond, however fast this machine is.
+//!
+//! ```
+//! use dovetail_ftl::Drive;
+//! use dovetail_linux::{BEGIN, END, Ended, FileSystem, Guest, LinuxError, World, quoted};
+//!
+//! /// Boots a guest on a drive and plays its script. Not called here: that takes a kernel.
+//! fn play(guest: &Guest, drive: Drive) -> Result<Ended<Drive>, LinuxError> {
+//!     World { guest, cut: None, stop: &|| false, seen: &mut |_, _, _| {} }.run(drive)
+//! }
+//!
+//! # fn main() -> Result<(), String> {
+//! let ext4 = FileSystem::find("ext4").ok_or_else(FileSystem::names)?;
+//! let script = [
+//!     ext4.make("-m 0"),
+//!     ext4.mount("noatime"),
+//!     format!("mark {BEGIN}\necho {} > /mnt/volume/note\nmark {END}\n", quoted("it's here")),
+//! ]
+//! .concat();
+//! assert_eq!(
+//!     script,
+//!     r"mkfs.ext4 -q -F -m 0 /dev/vda
+//! mount -t ext4 -o 'noatime' /dev/vda /mnt/volume
+//! mark begin
+//! echo 'it'\''s here' > /mnt/volume/note
+//! mark end
+//! "
+//! );
+//! # Ok(())
+//! # }
+//! ```
 
 mod calendar;
 mod error;

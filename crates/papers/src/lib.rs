@@ -3,6 +3,25 @@
 //!
 //! A paper's figure is never an input to what is compared with it: it stands beside the result,
 //! with the rule that says what counts as agreement.
+//!
+//! ```
+//! use dovetail_papers::theory::{TheoryError, fifo_wa, greedy_wa};
+//! use dovetail_papers::{FIGURES, Figure};
+//!
+//! # fn main() -> Result<(), TheoryError> {
+//! // Pages that a drive programs for each page written at random, when 90 % of its pages are valid
+//! // and blocks have 64 pages. A simulated drive must come near to these.
+//! let (valid, pages) = (0.9, 64);
+//! let cleans_oldest = fifo_wa(valid)?;
+//! let cleans_emptiest = greedy_wa(valid, pages)?;
+//! assert_eq!(format!("{cleans_oldest:.2} {cleans_emptiest:.2}"), "5.18 4.82");
+//!
+//! let figure = Figure::find("rmipu-figure-1");
+//! assert!(figure.is_some_and(|figure| figure.source.contains("HotStorage'22: figure 1")));
+//! assert!(FIGURES.iter().all(|figure| !figure.setup.is_empty()), "each tells its assumptions");
+//! # Ok(())
+//! # }
+//! ```
 
 mod answers;
 mod change;

@@ -11,6 +11,20 @@
 //!
 //! A new chart is one entry in `assets/charts.js`; a new row of a table is one entry in `summary`
 //! or `setup`. Rows and charts that no run has figures for are left out.
+//!
+//! ```
+//! use dovetail_lab::results::{Results, RunResult};
+//!
+//! let mut run = RunResult { label: "F2FS <new>".into(), ..RunResult::default() };
+//! run.totals.device_waf = Some(1.25);
+//! let results = Results::of("random.fio".into(), 1.0, 42, vec![run]);
+//!
+//! let page = dovetail_report::html(&results);
+//! assert!(page.contains("<title>Dovetail bench of random.fio</title>"));
+//! assert!(page.contains("1.25"), "a table, to be read without JavaScript");
+//! assert!(page.contains("F2FS &lt;new&gt;"), "names are text, never markup");
+//! assert!(page.contains("Content-Security-Policy"), "nothing is loaded from elsewhere");
+//! ```
 
 mod comparison;
 mod figures;

@@ -46,6 +46,27 @@ struct Part<'a> {
     seed: u64,
 }
 
+impl<'a> Experiment<'a> {
+    /// One run of `source` on each of the stacks, at full scale and with seed 1, on new drives and
+    /// empty volumes; the fields change that.
+    pub fn new(source: &'a Source, stacks: &'a [Stack]) -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Self {
+            source,
+            fill: None,
+            stacks,
+            scale: Ratio::ONE,
+            seed: 1,
+            repetitions: 1,
+            stop: &NEVER,
+            precondition: false,
+            final_sync: false,
+            restart: false,
+            progress: &|_, _| {},
+        }
+    }
+}
+
 impl Experiment<'_> {
     fn parts(&self) -> Vec<Part<'_>> {
         let mut parts = Vec::new();
