@@ -1,7 +1,5 @@
 //! Explorations that must find something, and such that must find nothing.
 
-use std::sync::atomic::AtomicBool;
-
 use dovetail_lab::bench::{Source as Job, Stack};
 
 use crate::{CrashResults, Cuts, Exploration, Progress, Source, ace, html, language};
@@ -18,17 +16,7 @@ fn stack(name: &str, mount: &str) -> Stack {
 }
 
 fn explore(source: &Source, stacks: &[Stack], cuts: Cuts) -> CrashResults {
-    let stop = AtomicBool::new(false);
-    let exploration = Exploration {
-        source,
-        stacks,
-        cuts,
-        drive_bytes: DRIVE,
-        seed: 1,
-        part: (0, 1),
-        with_referee: false,
-        stop: &stop,
-    };
+    let exploration = Exploration { cuts, ..Exploration::new(source, stacks, DRIVE) };
     exploration.run(2, &Progress::default()).unwrap()
 }
 
@@ -64,17 +52,7 @@ fn a_file_system_that_does_not_flush_is_found() {
 #[test]
 fn a_cut_is_played_again_by_its_name() {
     let (source, stacks) = (list(SYNCED), [stack("f2fs", "fsync_mode=nobarrier")]);
-    let stop = AtomicBool::new(false);
-    let exploration = Exploration {
-        source: &source,
-        stacks: &stacks,
-        cuts: Cuts::All,
-        drive_bytes: DRIVE,
-        seed: 1,
-        part: (0, 1),
-        with_referee: false,
-        stop: &stop,
-    };
+    let exploration = Exploration::new(&source, &stacks, DRIVE);
     let results = exploration.run(1, &Progress::default()).unwrap();
     let violation = &results.stacks[0].violations[0];
     let again = exploration.replay(&violation.id).unwrap();
@@ -123,17 +101,9 @@ fn random_operations_keep_what_is_promised() {
 fn a_job_is_explored_and_does_not_depend_on_threads() {
     let text = "[global]\nsize=4g\nbs=4k\nrw=randwrite\nnumber_ios=25000\nfsync=4\n[one]\n[two]\n";
     let source = Source::Job(Box::new(Job::fio(text, "job.fio", &[]).unwrap()));
-    let (stop, stacks) = (AtomicBool::new(false), [stack("f2fs", "")]);
-    let exploration = Exploration {
-        source: &source,
-        stacks: &stacks,
-        cuts: Cuts::Sampled(20),
-        drive_bytes: DRIVE,
-        seed: 1,
-        part: (0, 1),
-        with_referee: false,
-        stop: &stop,
-    };
+    let stacks = [stack("f2fs", "")];
+    let exploration =
+        Exploration { cuts: Cuts::Sampled(20), ..Exploration::new(&source, &stacks, DRIVE) };
     let (one, two) = (
         exploration.run(1, &Progress::default()).unwrap(),
         exploration.run(2, &Progress::default()).unwrap(),

@@ -14,7 +14,6 @@
 use std::cell::Cell;
 use std::hint::black_box;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dovetail_block::{
@@ -58,20 +57,7 @@ fn main() {
 
 fn whole(stack: &Stack, scale: Ratio) {
     let source = Source::fio(JOB, "figure3.fio", &[]).unwrap();
-    let stop = AtomicBool::new(false);
-    let experiment = Experiment {
-        source: &source,
-        fill: None,
-        stacks: std::slice::from_ref(stack),
-        scale,
-        seed: 1,
-        repetitions: 1,
-        stop: &stop,
-        precondition: false,
-        final_sync: false,
-        restart: false,
-        progress: &|_, _| {},
-    };
+    let experiment = Experiment { scale, ..Experiment::new(&source, std::slice::from_ref(stack)) };
     let start = Instant::now();
     let (results, failures) = experiment.run(1, &|_| ());
     let spent = start.elapsed().as_secs_f64();

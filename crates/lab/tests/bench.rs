@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dovetail_lab::bench::{BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack};
 use dovetail_lab::results::{Results, RunResult};
-use dovetail_time::Ratio;
 use dovetail_workload::personality::Personality;
 
 const JOB: &str = "[global]\nsize=8m\nbs=4k\n[mix]\nrw=randrw\nnumjobs=2\nfsync=32\n\
@@ -26,17 +25,12 @@ fn stacks() -> [Stack; 2] {
 fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool) -> Experiment<'a> {
     let fill = Fill { amount: FillAmount::Share(0.2), with: FillWith::Impressions };
     Experiment {
-        source,
         fill: Some(fill),
-        stacks,
-        scale: Ratio::ONE,
         seed: 11,
         repetitions: 2,
         stop,
-        precondition: false,
         final_sync: true,
-        restart: false,
-        progress: &|_, _| {},
+        ..Experiment::new(source, stacks)
     }
 }
 

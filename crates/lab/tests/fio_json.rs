@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 
 use dovetail_lab::bench::{Experiment, Fill, FillAmount, FillWith, Source, Stack};
 use dovetail_lab::results::RunResult;
@@ -18,19 +17,8 @@ const JOB: &str = "[global]\nsize=1m\nbs=4k\niodepth=4\nioengine=libaio\ndirect=
 
 fn bench(fill: Option<Fill>) -> RunResult {
     let source = Source::fio(JOB, "test.fio", &[]).unwrap();
-    let experiment = Experiment {
-        source: &source,
-        fill,
-        stacks: &[Stack::parse(&STACK.replace("PART", "512MiB"), "test.toml").unwrap()],
-        scale: "1".parse().unwrap(),
-        seed: 7,
-        repetitions: 1,
-        stop: &AtomicBool::new(false),
-        precondition: false,
-        final_sync: false,
-        restart: false,
-        progress: &|_, _| {},
-    };
+    let stacks = [Stack::parse(&STACK.replace("PART", "512MiB"), "test.toml").unwrap()];
+    let experiment = Experiment { fill, seed: 7, ..Experiment::new(&source, &stacks) };
     let (results, failures) = experiment.run(1, &|_| {});
     assert!(failures.is_empty(), "{failures:?}");
     results.runs.into_iter().next().unwrap()

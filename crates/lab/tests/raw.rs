@@ -1,11 +1,8 @@
 //! fio jobs on a raw drive: latencies that can be worked out by hand from the drive's profile, and
 //! what a raw drive does not do.
 
-use std::sync::atomic::AtomicBool;
-
 use dovetail_lab::bench::{Experiment, Fill, FillAmount, FillWith, Source, Stack};
 use dovetail_lab::results::{JobResult, RunResult};
-use dovetail_time::Ratio;
 use dovetail_workload::personality::Personality;
 
 /// 64 MiB of a drive that is as fast as `femu-32g`, with some lines more.
@@ -19,31 +16,14 @@ fn stack(more: &str) -> Stack {
 /// Costs nothing, so that what is left is the drive's.
 const NO_HOST: &str = "[host]\nsyscall_ns = 0\nblock_ns = 0\nrequest_ns = 0\nwake_ns = 0\n";
 
-fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool) -> Experiment<'a> {
-    Experiment {
-        source,
-        fill: None,
-        stacks,
-        scale: Ratio::ONE,
-        seed: 1,
-        repetitions: 1,
-        stop,
-        precondition: false,
-        final_sync: false,
-        restart: false,
-        progress: &|_, _| {},
-    }
-}
-
 fn source(job: &str) -> Source {
     let global = "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\n";
     Source::fio(&format!("{global}{job}"), "raw.fio", &[]).unwrap()
 }
 
 fn run(stack: &Stack, job: &str) -> RunResult {
-    let (source, stop) = (source(job), AtomicBool::new(false));
-    let (results, failures) =
-        experiment(&source, std::slice::from_ref(stack), &stop).run(1, &|_| {});
+    let source = source(job);
+    let (results, failures) = Experiment::new(&source, std::slice::from_ref(stack)).run(1, &|_| {});
     assert!(failures.is_empty(), "{failures:?}");
     let run = results.runs.into_iter().next().unwrap();
     assert_eq!(run.error, None);
@@ -51,9 +31,8 @@ fn run(stack: &Stack, job: &str) -> RunResult {
 }
 
 fn refusal(stack: &Stack, source: &Source, fill: Option<Fill>) -> String {
-    let stop = AtomicBool::new(false);
     let stacks = std::slice::from_ref(stack);
-    let experiment = Experiment { fill, ..experiment(source, stacks, &stop) };
+    let experiment = Experiment { fill, ..Experiment::new(source, stacks) };
     let (results, failures) = experiment.run(1, &|_| {});
     assert!(results.runs.is_empty());
     failures[0].to_string()

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-use std::sync::atomic::AtomicBool;
-
 use dovetail_lab::bench::{Experiment, Source, Stack};
 use dovetail_lab::results::RunResult;
 
@@ -17,19 +15,8 @@ fn runs(job: &str, window_kib: u32) -> Vec<RunResult> {
         stack.host.read_ahead_kib = window_kib;
         stack
     });
-    let experiment = Experiment {
-        source: &source,
-        fill: None,
-        precondition: false,
-        stacks: &stacks,
-        scale: "1/64".parse().unwrap(),
-        seed: 3,
-        repetitions: 1,
-        stop: &AtomicBool::new(false),
-        final_sync: false,
-        restart: false,
-        progress: &|_, _| {},
-    };
+    let scale = "1/64".parse().unwrap();
+    let experiment = Experiment { scale, seed: 3, ..Experiment::new(&source, &stacks) };
     let (results, failures) = experiment.run(2, &|_| {});
     assert!(failures.is_empty(), "{failures:?}");
     assert!(results.runs.iter().all(|run| run.error.is_none()), "{:?}", results.runs[0].error);

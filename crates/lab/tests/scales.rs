@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-use std::sync::atomic::AtomicBool;
-
 use dovetail_lab::bench::{Experiment, Source, Stack};
 use dovetail_lab::results::RunResult;
 
@@ -24,19 +22,8 @@ const SCALES: [(&str, u64); 3] = [("1/128", 4), ("1/64", 2), ("1/32", 1)];
 fn runs(stacks: &[&str], scale: &str, seed: u64) -> Vec<RunResult> {
     let source = Source::fio(JOB, "random-updates.fio", &[]).unwrap();
     let stacks: Vec<Stack> = stacks.iter().map(|name| Stack::load(name).unwrap()).collect();
-    let experiment = Experiment {
-        source: &source,
-        fill: None,
-        precondition: false,
-        stacks: &stacks,
-        scale: scale.parse().unwrap(),
-        seed,
-        repetitions: 1,
-        stop: &AtomicBool::new(false),
-        final_sync: false,
-        restart: false,
-        progress: &|_, _| {},
-    };
+    let ratio = scale.parse().unwrap();
+    let experiment = Experiment { scale: ratio, seed, ..Experiment::new(&source, &stacks) };
     let (results, failures) = experiment.run(2, &|_| {});
     assert!(failures.is_empty(), "{scale}: {failures:?}");
     assert!(results.runs.iter().all(|run| run.error.is_none()), "{scale}");

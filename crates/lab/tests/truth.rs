@@ -6,11 +6,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
 
 use std::fmt::Write as _;
-use std::sync::atomic::AtomicBool;
 
 use dovetail_lab::bench::{Experiment, Fill, FillAmount, FillWith, Source, Stack};
 use dovetail_lab::results::RunResult;
-use dovetail_time::Ratio;
 use serde_json::Value;
 
 const KERNEL: &str = include_str!("data/linux-6.12-fs.jsonl");
@@ -74,20 +72,8 @@ fn stack(name: &str, disk: &str) -> Stack {
 
 fn run(job: &str, stack: &Stack, fill: Option<Fill>) -> RunResult {
     let source = Source::fio(job, "truth.fio", &[]).unwrap();
-    let stop = AtomicBool::new(false);
-    let experiment = Experiment {
-        source: &source,
-        fill,
-        stacks: std::slice::from_ref(stack),
-        scale: Ratio::ONE,
-        seed: 1,
-        repetitions: 1,
-        stop: &stop,
-        precondition: false,
-        final_sync: true,
-        restart: false,
-        progress: &|_, _| {},
-    };
+    let stacks = std::slice::from_ref(stack);
+    let experiment = Experiment { fill, final_sync: true, ..Experiment::new(&source, stacks) };
     let (mut results, failures) = experiment.run(1, &|_| {});
     assert!(failures.is_empty(), "{}", failures[0]);
     let run = results.runs.remove(0);
