@@ -239,3 +239,20 @@ fn boxes_forward_every_function() {
         }
     }
 }
+
+#[test]
+fn every_library_has_an_example_in_its_module_docs_that_is_run() {
+    for name in crates_but(&["cli"]) {
+        let text = read(&root().join("crates").join(&name).join("src/lib.rs"));
+        let mut docs = text.lines().take_while(|line| line.starts_with("//!"));
+        let example: Vec<&str> = docs
+            .by_ref()
+            .skip_while(|line| *line != "//! ```")
+            .skip(1)
+            .take_while(|line| *line != "//! ```")
+            .collect();
+        let shown = example.iter().filter(|line| !line.starts_with("//! # ")).count();
+        assert!((8..=25).contains(&shown), "{name}: an example of {shown} lines, not 8 to 25");
+        assert!(example.iter().any(|line| line.contains("assert")), "{name}: it checks nothing");
+    }
+}
