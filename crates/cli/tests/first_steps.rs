@@ -122,6 +122,18 @@ fn a_trace_may_come_from_standard_input() {
 }
 
 #[test]
+fn a_job_for_a_drive_on_a_file_system_is_told() {
+    let job = "[a]\nfilename=/dev/nvme0n1\nrw=write\nsize=1m\ndirect=1\nbs=4k\n";
+    let folder = folder(&[("dev.fio", job)]);
+    let says = |stack: &str| {
+        let table = done(folder.path(), &format!("bench dev.fio --stack {stack} --scale 1/64"));
+        table.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(says("f2fs").contains("/dev/nvme0n1 of the job is a file of that name"));
+    assert!(!says("raw").contains("is a file of that name"));
+}
+
+#[test]
 fn a_file_that_is_no_trace_is_named() {
     let folder = folder(&[]);
     std::fs::write(folder.path().join("a.xz"), b"\xFD7zXZ\0\0rest").unwrap();

@@ -127,7 +127,9 @@ impl Experiment<'_> {
             Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
             None => workload,
         };
-        run(&job, workload.as_mut())
+        let mut result = run(&job, workload.as_mut())?;
+        result.notes.extend(self.source.note_on(part.stack));
+        Ok(result)
     }
 
     /// The options that decide the results.

@@ -89,6 +89,16 @@ impl Source {
         }
     }
 
+    /// A sentence about a job for a raw drive that runs on a file system.
+    pub(super) fn note_on(&self, stack: &Stack) -> Option<String> {
+        let Self::Fio(file) = self else { return None };
+        let name = file.drive_name().filter(|_| !stack.is_raw())?;
+        Some(format!(
+            "{name} of the job is a file of that name on the volume; --stack raw gives the job the \
+             drive itself."
+        ))
+    }
+
     /// The workload at a scale on a stack: on its files, or on its drive if it has no file system.
     ///
     /// # Errors

@@ -6,6 +6,15 @@ use super::job_file::{Job, JobFile};
 /// The folder in which Linux has its drives.
 const DRIVES: &str = "/dev/";
 
+impl JobFile {
+    /// The name of the drive that a job is on, such as `/dev/nvme0n1`: on a volume it is a file.
+    pub fn drive_name(&self) -> Option<&str> {
+        let names = self.jobs.iter().flat_map(|job| &job.settings.filenames);
+        let is_drive = |name: &&String| name.starts_with(DRIVES) && !name.starts_with("/dev/shm/");
+        names.into_iter().find(is_drive).map(String::as_str)
+    }
+}
+
 /// The jobs as they are on a drive: there is no folder, and a drive cannot be unlinked.
 ///
 /// # Errors
