@@ -217,7 +217,7 @@ fn a_mount_in_the_background_logs_what_it_is_asked() {
 
 #[test]
 fn an_option_that_there_is_not_is_named() {
-    for (kind, option) in [("f2fs", "atgc"), ("ext4", "usrquota")] {
+    for (kind, option) in [("f2fs", "xtgc"), ("f2fs", "prjquota"), ("ext4", "usrquota")] {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         let shown = image.to_str().unwrap();
