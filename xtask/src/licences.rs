@@ -32,7 +32,9 @@ pub(crate) fn licences(_: &[String]) -> Result<(), String> {
 pub(crate) fn page() -> Result<String, String> {
     let mut page = String::from(
         "Dovetail is licensed under MIT or Apache-2.0, at your choice (LICENSE-MIT, LICENSE-APACHE).\n\
-         The program is made of these packages too; each is from crates.io.\n\n",
+         The program is made of these packages too; each is from crates.io, and its sources there have the\n\
+         full text of its licence. The static program also has the standard library of Rust (MIT OR Apache-2.0)\n\
+         and glibc (LGPL-2.1-or-later). Reports have uPlot (MIT).\n\n",
     );
     for ((name, version), licence) in linked()? {
         if !is_known(&licence) {
@@ -99,10 +101,21 @@ fn normal(node: &Value) -> impl Iterator<Item = &str> {
     all.filter(is_normal).filter_map(|dep| dep["pkg"].as_str())
 }
 
-/// One of the alternatives, or each of the parts, is known.
+/// Each part of a sum is known, or has a known alternative. Brackets hold one or the other, as in
+/// the packages that there are.
 fn is_known(licence: &str) -> bool {
-    let bare = licence.replace(['(', ')'], "").replace('/', " OR ");
-    bare.split(" OR ").any(|choice| choice.split(" AND ").all(|part| KNOWN.contains(&part.trim())))
+    let text = licence.replace('/', " OR ");
+    let of_choices = |text: &str, within: &dyn Fn(&str) -> bool| text.split(" OR ").any(within);
+    let is_one = |name: &str| KNOWN.contains(&name.trim());
+    let of_sum = |text: &str| {
+        text.split(" AND ").all(|part| {
+            of_choices(part.trim().trim_start_matches('(').trim_end_matches(')'), &is_one)
+        })
+    };
+    if text.contains('(') {
+        return of_sum(&text);
+    }
+    of_choices(&text, &|choice: &str| choice.split(" AND ").all(is_one))
 }
 
 #[cfg(test)]
@@ -116,7 +129,7 @@ mod tests {
         {
             assert!(is_known(known), "{known}");
         }
-        for unknown in ["", "GPL-2.0", "MIT AND GPL-2.0"] {
+        for unknown in ["", "GPL-2.0", "MIT AND GPL-2.0", "(MIT OR Apache-2.0) AND GPL-3.0"] {
             assert!(!is_known(unknown), "{unknown}");
         }
     }

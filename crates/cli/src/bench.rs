@@ -250,12 +250,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let source = source(arguments)?;
     let stacks = stacks::stacks(arguments)?;
-    if let Some(raw) = stacks.iter().find(|stack| arguments.restart && stack.is_raw()) {
-        return Err(Failure::Usage(format!(
-            "--restart mounts a file system again, and stack {} has none: leave it out",
-            raw.name
-        )));
-    }
+    check_stacks(arguments, &stacks)?;
     arguments.files.check_writable()?;
     check_memory(arguments, &stacks)?;
     let stop = stop_flag()?;
@@ -298,6 +293,25 @@ pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Result
     let (results, failures) = experiment(arguments, &source, &stacks, stop).run(1, &|_| {});
     let complaints = complaints(&results, &failures);
     if complaints.is_empty() { Ok(results) } else { Err(Failure::Failed(complaints.join("; "))) }
+}
+
+/// Refuses arguments that make no sense, without running anything.
+///
+/// # Errors
+/// Such arguments.
+pub(crate) fn check(arguments: &Arguments) -> Result<(), Failure> {
+    source(arguments)?;
+    check_stacks(arguments, &stacks::stacks(arguments)?)
+}
+
+fn check_stacks(arguments: &Arguments, stacks: &[Stack]) -> Result<(), Failure> {
+    match stacks.iter().find(|stack| arguments.restart && stack.is_raw()) {
+        None => Ok(()),
+        Some(raw) => Err(Failure::Usage(format!(
+            "--restart mounts a file system again, and stack {} has none: leave it out",
+            raw.name
+        ))),
+    }
 }
 
 /// Bytes of memory that such a call takes: those of its largest drive.

@@ -67,7 +67,12 @@ fn named(word: &str) -> String {
         let name = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file());
         name.unwrap_or(value).to_owned()
     };
-    option + &values.split(',').map(name).collect::<Vec<_>>().join(",")
+    let names: Vec<String> = values.split(',').map(name).collect();
+    // two files of one name are told apart by their paths
+    let is_twice = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+    let shown = values.split(',').zip(&names);
+    let shown = shown.map(|(value, name)| if is_twice(name) { value } else { name.as_str() });
+    option + &shown.collect::<Vec<_>>().join(",")
 }
 
 /// A word as a shell takes it.

@@ -145,11 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return sensitivity::run(arguments);
     }
     let jobs = jobs(arguments)?;
-    if arguments.zone_translate.is_some() && jobs.iter().all(|job| job.zone_log.is_none()) {
-        return Err(Failure::Usage(
-            "--zone-translate is for drives with zones, and none of these has any".into(),
-        ));
-    }
+    check_zones(arguments, &jobs)?;
     check_outputs(arguments)?;
     let stop = stop_flag()?;
     let (runs, failed) = perform(arguments, &jobs, &stop)?;
@@ -180,6 +176,23 @@ pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Result
     let runs = runs.collect::<Result<Vec<_>, _>>().map_err(Failure::failed)?;
     let scale = arguments.scale.map_or(1.0, Ratio::value);
     Ok(Results::of(workload(&jobs), scale, arguments.seed, runs))
+}
+
+/// Refuses arguments that make no sense, without running anything.
+///
+/// # Errors
+/// Such arguments.
+pub(crate) fn check(arguments: &Arguments) -> Result<(), Failure> {
+    check_zones(arguments, &jobs(arguments)?)
+}
+
+fn check_zones(arguments: &Arguments, jobs: &[ReplayJob]) -> Result<(), Failure> {
+    if arguments.zone_translate.is_some() && jobs.iter().all(|job| job.zone_log.is_none()) {
+        return Err(Failure::Usage(
+            "--zone-translate is for drives with zones, and none of these has any".into(),
+        ));
+    }
+    Ok(())
 }
 
 /// Bytes of memory that such a call takes: those of its largest drive.
@@ -224,7 +237,7 @@ fn perform(
         bars.done(index);
         match begun {
             None | Some(Err(ReplayError::Stopped)) => None,
-            Some(outcome) => Some(outcome.map_err(|error| error.to_string())),
+            Some(outcome) => Some(outcome.map_err(|error| spool::shown(&error.to_string()))),
         }
     });
     bars.clear();

@@ -8,12 +8,13 @@ use dovetail_lab::results::Results;
 use dovetail_sweep::{
     Budget, Command, Folder, Outcome, Performed, Point, Shard, Sweep, merge, table,
 };
+use dovetail_time::format_bytes;
 use serde_json::{Map, Value};
 
 use crate::bench::threads;
 use crate::progress::Counter;
 use crate::signals::{stop_flag, stopped};
-use crate::{Failure, bench, csv_out, memory, replay};
+use crate::{Failure, bench, csv_out, memory, print, replay};
 
 /// Memory of the machine that a sweep takes at most, in percent: the rest is for what estimates miss
 /// (assumed).
@@ -21,8 +22,8 @@ const MEMORY_PERCENT: u64 = 80;
 /// Name of the table in the folder of results.
 const TABLE: &str = "table.csv";
 /// Options that are the sweep's own: each point writes into its folder, and runs on one core.
-const OWN: [&str; 8] =
-    ["json", "csv", "report", "fio-json", "jobs", "table", "columns", "keep-going"];
+const OWN: [&str; 9] =
+    ["json", "csv", "report", "fio-json", "jobs", "table", "columns", "keep-going", "sensitivity"];
 
 /// Run a file of combinations: a command, shared options, and axes.
 ///
@@ -46,6 +47,9 @@ pub(crate) struct Arguments {
     /// Points at the same time; all cores if not given, fewer if memory is short.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
+    /// Run points again that have failed.
+    #[arg(long)]
+    retry_failed: bool,
     /// Show the points, and the command of each, without running any.
     #[arg(long)]
     list: bool,
@@ -75,10 +79,8 @@ fn join(into: &Path, folders: &[PathBuf]) -> Result<(), Failure> {
     let (sweep, records) = merge(into, folders).map_err(Failure::failed)?;
     let text = table(&sweep, &records).map_err(Failure::failed)?;
     let path = into.join(TABLE);
-    std::fs::write(&path, text)
-        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
-    println!("{} of {} points in {}", records.len(), sweep.points().len(), path.display());
-    Ok(())
+    Folder::replace(&path, &text).map_err(Failure::failed)?;
+    print(&format!("{} of {} points in {}\n", records.len(), sweep.points().len(), path.display()))
 }
 
 /// A point's command, its arguments understood.
@@ -114,6 +116,26 @@ impl Call {
         }
     }
 
+    /// Refuses what the command refuses before it runs, and what memory cannot hold.
+    fn check(&self, point: &Point, room: Option<u64>) -> Result<(), Failure> {
+        let checked = match self {
+            Self::Bench(arguments) => bench::check(arguments),
+            Self::Replay(arguments) => replay::check(arguments),
+        };
+        let named = |message| format!("point {} ({}): {message}", point.number, point.name());
+        checked.map_err(|failure| match failure {
+            Failure::Usage(message) => Failure::Usage(named(message)),
+            Failure::Failed(message) => Failure::Failed(named(message)),
+        })?;
+        let (needs, there) = (self.memory()?, room.unwrap_or(u64::MAX));
+        if needs <= there {
+            return Ok(());
+        }
+        let (needs, there) = (format_bytes(needs), format_bytes(there));
+        let message = format!("its drive takes up to {needs} of memory, and {there} are available");
+        Err(Failure::Failed(named(message)))
+    }
+
     fn memory(&self) -> Result<u64, Failure> {
         match self {
             Self::Bench(arguments) => bench::memory_of(arguments),
@@ -136,8 +158,7 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
     let sweep = Sweep::parse(&text, &name).map_err(|error| Failure::Usage(error.to_string()))?;
     let calls = calls(&sweep)?;
     if arguments.list {
-        list(&sweep);
-        return Ok(());
+        return list(&sweep);
     }
     let shard = arguments.shard.unwrap_or(Shard::WHOLE);
     let results = arguments.results.clone().unwrap_or_else(|| file.with_extension("sweep"));
@@ -150,6 +171,7 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
         (&sweep, shard),
         &folder,
         (threads(arguments.jobs), &Budget::new(room)),
+        arguments.retry_failed,
         |point| calls[point.number as usize].memory().unwrap_or(0),
         |point| outcome(&calls[point.number as usize], &sweep, &stop),
         |performed, point| {
@@ -163,14 +185,18 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
         table(&sweep, &folder.records().map_err(Failure::failed)?).map_err(Failure::failed)?;
     folder.write(TABLE, &text).map_err(Failure::failed)?;
     let table = results.join(TABLE);
-    println!("{} of {} points in {}", done.before + done.now, done.of, table.display());
+    print(&format!("{} of {} points in {}\n", done.before + done.now, done.of, table.display()))?;
     if stop.load(Ordering::Relaxed) {
         return Err(stopped());
     }
     match done.failed {
         0 => Ok(()),
-        1 => Err(Failure::Failed("1 point failed: its row in the table says why".into())),
-        failed => Err(Failure::Failed(format!("{failed} points failed: their rows say why"))),
+        1 => Err(Failure::Failed(
+            "1 point failed: its row in the table says why; --retry-failed runs it again".into(),
+        )),
+        failed => Err(Failure::Failed(format!(
+            "{failed} points failed: their rows say why; --retry-failed runs them again"
+        ))),
     }
 }
 
@@ -180,24 +206,35 @@ fn calls(sweep: &Sweep) -> Result<Vec<Call>, Failure> {
         let name = argument.trim_start_matches("--").split('=').next().unwrap_or_default();
         argument.starts_with("--") && OWN.contains(&name)
     };
-    if let Some(own) =
-        sweep.points().first().and_then(|p| sweep.arguments(p).into_iter().find(is_own))
-    {
+    let mut arguments = sweep.points().iter().flat_map(|point| sweep.arguments(point));
+    if let Some(own) = arguments.find(is_own) {
         return Err(Failure::Usage(format!(
-            "{own} is not for a sweep: its results go to the folder of results; leave it out"
+            "{own} is not for a sweep: each point is a run whose results go to the folder; leave it out"
         )));
     }
-    sweep.points().iter().map(|point| Call::of(sweep, point)).collect()
+    if sweep.arguments(&sweep.points()[0]).iter().any(|argument| argument == "-") {
+        return Err(Failure::Usage(
+            "standard input is not for a sweep: its points read it many times; give a file".into(),
+        ));
+    }
+    let room = memory::room();
+    let call = |point: &Point| {
+        let call = Call::of(sweep, point)?;
+        call.check(point, room)?;
+        Ok(call)
+    };
+    sweep.points().iter().map(call).collect()
 }
 
-fn list(sweep: &Sweep) {
+fn list(sweep: &Sweep) -> Result<(), Failure> {
     let command = match sweep.command {
         Command::Bench => "bench",
         Command::Replay => "replay",
     };
-    for point in sweep.points() {
-        println!("{:6} dovetail {command} {}", point.number, sweep.arguments(point).join(" "));
-    }
+    let line = |point: &Point| {
+        format!("{:6} dovetail {command} {}\n", point.number, sweep.arguments(point).join(" "))
+    };
+    print(&sweep.points().iter().map(line).collect::<String>())
 }
 
 fn outcome(call: &Call, sweep: &Sweep, stop: &AtomicBool) -> Outcome {

@@ -119,6 +119,14 @@ fn a_trace_may_come_from_standard_input() {
         results["runs"].to_string().replace("\"t.trace", "\"stdin")
     };
     assert_eq!(play("-"), play("t.trace"));
+
+    std::fs::write(folder.path().join("bad.trace"), "0 0 0 8 0\n1 0 8 8 0\nno request\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    command.args("replay - -d femu-32g --scale 1/64".split(' '));
+    let bad = std::fs::File::open(folder.path().join("bad.trace")).unwrap();
+    let output = command.stdin(bad).output().unwrap();
+    let message = text(&output.stderr);
+    assert!(message.starts_with("dovetail: standard input:3: expected"), "{message}");
 }
 
 #[test]

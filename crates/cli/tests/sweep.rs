@@ -117,6 +117,9 @@ fn a_failed_point_is_a_row_and_the_others_go_on() {
     fs::write(folder.path().join("j.fio"), JOB.replace("size=8m", "size=${SIZE}")).unwrap();
     let message = refused(folder.path(), "sweep a.toml");
     assert!(message.contains("6 points failed: their rows say why"), "{message}");
+    // nothing is left to do, and it has failed still
+    let message = refused(folder.path(), "sweep a.toml");
+    assert!(message.contains("--retry-failed runs them again"), "{message}");
     let table = fs::read_to_string(folder.path().join("a.sweep/table.csv")).unwrap();
     assert_eq!(table.lines().filter(|line| line.contains("no space")).count(), 6, "{table}");
     assert_eq!(table.lines().count(), 13);

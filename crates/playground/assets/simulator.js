@@ -7,6 +7,7 @@ class Simulator {
     this.source = URL.createObjectURL(new Blob([text("worker")], { type: "text/javascript" }));
     this.packed = text("program");
     this.workers = [];
+    this.stops = 0;
   }
 
   /** The program, unpacked and compiled once. */
@@ -23,7 +24,9 @@ class Simulator {
 
   /** Starts a run; `hear` gets its messages, the last one of which is an `end` or a `failed`. */
   async start(request, hear) {
+    const stops = this.stops;
     const module = await this.module();
+    if (stops !== this.stops) return;
     const worker = new Worker(this.source);
     const end = message => { worker.terminate(); hear(message); };
     worker.onmessage = ({ data }) => (data.kind === "end" || data.kind === "failed" ? end(data) : hear(data));
@@ -39,5 +42,6 @@ class Simulator {
   stop() {
     for (const worker of this.workers) worker.terminate();
     this.workers = [];
+    this.stops += 1;
   }
 }

@@ -19,11 +19,19 @@ const page = {
   },
 };
 
-onmessage = async ({ data: { module, request } }) => {
+onmessage = async ({ data }) => {
+  try {
+    await run(data);
+  } catch (error) {
+    postMessage({ kind: "failed", message: `The simulator has stopped: ${error.message || error}.` });
+  }
+};
+
+async function run({ module, request }) {
   const { exports } = await WebAssembly.instantiate(module, { page });
   memory = exports.memory;
   const bytes = new TextEncoder().encode(JSON.stringify(request));
   const at = exports.allocate(bytes.length);
   new Uint8Array(memory.buffer, at, bytes.length).set(bytes);
   exports.start(at, bytes.length);
-};
+}

@@ -13,9 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SweepError;
+use crate::files::fingerprints;
 use crate::record::Record;
 use crate::shard::Shard;
-use crate::sweep::{Point, Sweep};
+use crate::sweep::Sweep;
 
 const SCHEMA: &str = "dovetail-sweep";
 /// Raised when a reader of the old one would misread the files.
@@ -37,6 +38,8 @@ struct Head {
     version: u64,
     program: String,
     sweep: Sweep,
+    /// Content of the files that it names, as of its begin.
+    files: BTreeMap<String, String>,
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> SweepError + '_ {
@@ -57,7 +60,10 @@ impl Folder {
     ) -> Result<Self, SweepError> {
         std::fs::create_dir_all(path).map_err(io(path))?;
         match head(path) {
-            Ok(found) => check_same(path, &found, sweep, program)?,
+            Ok(found) => {
+                check_same(path, &found, sweep, program)?;
+                check_files(path, &found, &fingerprints(sweep)?)?;
+            }
             Err(SweepError::NoSweep { .. }) => write_head(path, sweep, program)?,
             Err(error) => return Err(error),
         }
@@ -85,7 +91,7 @@ impl Folder {
     /// Keeps the result of a point.
     ///
     /// # Errors
-    /// It cannot be written; nothing of it is left.
+    /// It cannot be written, or not be made durable; no part of a line is left.
     pub fn append(&self, record: &Record) -> Result<(), SweepError> {
         let mut line =
             serde_json::to_vec(record).map_err(|error| io(&self.lines_path)(error.into()))?;
@@ -103,10 +109,18 @@ impl Folder {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn keep(&self, point: &Point, text: &str) -> Result<(), SweepError> {
+    pub fn keep(&self, point: u32, text: &str) -> Result<(), SweepError> {
         let folder = self.path.join(SERIES);
         std::fs::create_dir_all(&folder).map_err(io(&folder))?;
-        replace(&folder.join(format!("{:06}.json", point.number)), text)
+        replace(&folder.join(series_name(point)), text)
+    }
+
+    /// Writes a file that is complete or as it was, whenever the process ends.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn replace(path: &Path, text: &str) -> Result<(), SweepError> {
+        replace(path, text)
     }
 
     /// Writes a file of the folder, such as the table: complete, or as it was.
@@ -154,9 +168,19 @@ pub fn merge(
     let folder = Folder::open(into, &sweep, &program, Shard::WHOLE)?;
     let there = folder.records()?;
     for record in records.values().filter(|record| !there.contains_key(&record.point)) {
+        let name = series_name(record.point);
+        let whole = sources.iter().map(|source| source.join(SERIES).join(&name));
+        if let Some(whole) = whole.into_iter().find(|path| path.is_file()) {
+            let text = std::fs::read_to_string(&whole).map_err(io(&whole))?;
+            folder.keep(record.point, &text)?;
+        }
         folder.append(record)?;
     }
     Ok((sweep, records))
+}
+
+fn series_name(point: u32) -> String {
+    format!("{point:06}.json")
 }
 
 fn no_sweep(folder: &Path) -> SweepError {
@@ -209,12 +233,25 @@ fn check_same(folder: &Path, found: &Head, sweep: &Sweep, program: &str) -> Resu
     Ok(())
 }
 
+fn check_files(
+    folder: &Path,
+    found: &Head,
+    files: &BTreeMap<String, String>,
+) -> Result<(), SweepError> {
+    let is_other = |(name, of): &(&String, &String)| files.get(*name) != Some(*of);
+    found.files.iter().find(is_other).map_or(Ok(()), |(name, _)| {
+        let difference = format!("{name} has changed since they were begun");
+        Err(SweepError::OtherSweep { folder: folder.into(), difference })
+    })
+}
+
 fn write_head(folder: &Path, sweep: &Sweep, program: &str) -> Result<(), SweepError> {
     let head = Head {
         schema: SCHEMA.into(),
         version: VERSION,
         program: program.into(),
         sweep: sweep.clone(),
+        files: fingerprints(sweep)?,
     };
     let path = folder.join(HEAD);
     let text = serde_json::to_string_pretty(&head).map_err(|error| io(&path)(error.into()))?;
@@ -223,10 +260,13 @@ fn write_head(folder: &Path, sweep: &Sweep, program: &str) -> Result<(), SweepEr
 
 /// Writes a file that is complete or as it was, whenever the process ends.
 fn replace(path: &Path, text: &str) -> Result<(), SweepError> {
-    let name = format!("{}.{}", path.display(), std::process::id());
-    let beside = PathBuf::from(name);
+    // several machines may write to one folder: a number of a process is not enough of a name
+    let beside = (0..u32::MAX)
+        .map(|n| PathBuf::from(format!("{}.{}-{n}", path.display(), std::process::id())))
+        .find(|beside| !beside.exists())
+        .unwrap_or_else(|| path.with_extension("new"));
     let write = || {
-        let mut file = File::create(&beside)?;
+        let mut file = File::create_new(&beside)?;
         file.write_all(text.as_bytes())?;
         file.sync_data()?;
         std::fs::rename(&beside, path)

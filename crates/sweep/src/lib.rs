@@ -34,6 +34,7 @@
 
 mod budget;
 mod error;
+mod files;
 mod folder;
 mod perform;
 mod record;

@@ -31,7 +31,7 @@ pub struct Performed {
     pub before: usize,
     /// Points that were finished now, failed ones included.
     pub now: usize,
-    /// Points that failed, of these.
+    /// Points of the shard that have failed, now or before.
     pub failed: usize,
     /// Points of the shard in all.
     pub of: usize,
@@ -39,7 +39,7 @@ pub struct Performed {
 
 /// Performs the points of a shard that `folder` has no result of, up to `threads` at a time, and
 /// within the budget: `need` says how many bytes a point takes. The result of each is kept as soon as
-/// it is there. `told` hears of each.
+/// it is there. With `retries`, points that failed before are performed again. `told` hears of each.
 ///
 /// # Errors
 /// A result cannot be kept: points under way end, and no further one begins.
@@ -47,16 +47,21 @@ pub fn run(
     (sweep, shard): (&Sweep, Shard),
     folder: &Folder,
     (threads, budget): (usize, &Budget),
+    retries: bool,
     need: impl Fn(&Point) -> u64 + Sync,
     work: impl Fn(&Point) -> Outcome + Sync,
     told: impl Fn(Performed, &Point) + Sync,
 ) -> Result<Performed, SweepError> {
     let finished = folder.records()?;
     let of_shard = || sweep.points().iter().filter(|point| shard.has(point.number));
-    let waiting: Vec<&Point> =
-        of_shard().filter(|point| !finished.contains_key(&point.number)).collect();
+    let waiting: Vec<&Point> = of_shard()
+        .filter(|point| finished.get(&point.number).is_none_or(|r| retries && r.error.is_some()))
+        .collect();
     let of = of_shard().count();
-    let counts = Mutex::new(Performed { before: of - waiting.len(), of, ..Performed::default() });
+    let is_failed = |point: &&Point| finished.get(&point.number).is_some_and(|r| r.error.is_some());
+    let failed = if retries { 0 } else { of_shard().filter(is_failed).count() };
+    let before = of - waiting.len();
+    let counts = Mutex::new(Performed { before, now: 0, failed, of });
     let (ended, failure) = (AtomicBool::new(false), Mutex::new(None));
     let end = || ended.store(true, Ordering::Relaxed);
     run_all(&waiting, threads, |_, point| {
@@ -67,7 +72,7 @@ pub fn run(
         let outcome = work(point);
         drop(part);
         let Some((record, whole)) = record(point, outcome) else { return end() };
-        let kept = whole.map_or(Ok(()), |text| folder.keep(point, &text));
+        let kept = whole.map_or(Ok(()), |text| folder.keep(point.number, &text));
         if let Err(error) = kept.and_then(|()| folder.append(&record)) {
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             return end();

@@ -129,6 +129,14 @@ impl Sweep {
         self.inputs.iter().cloned().chain(shared).chain(own).collect()
     }
 
+    /// Inputs, and values of options and axes, that may name files.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let options = self.options.iter().flat_map(|(_, values)| values);
+        let axes = self.points.iter().flat_map(|point| &point.values).map(|(_, value)| value);
+        let values = options.chain(axes).flat_map(|value| value.split(','));
+        self.inputs.iter().map(String::as_str).chain(values)
+    }
+
     /// A name stands in one place: as an option, or as an axis.
     fn check(&self) -> Result<(), Fault> {
         let twice =

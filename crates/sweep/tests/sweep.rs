@@ -38,7 +38,7 @@ fn work(point: &Point) -> Outcome {
 fn go_on(folder: &Path, shard: Shard, work: impl Fn(&Point) -> Outcome + Sync) -> Performed {
     let sweep = sweep();
     let folder = Folder::open(folder, &sweep, PROGRAM, shard).unwrap();
-    run((&sweep, shard), &folder, (3, &Budget::new(100)), |_| 40, work, |_, _| {}).unwrap()
+    run((&sweep, shard), &folder, (3, &Budget::new(100)), false, |_| 40, work, |_, _| {}).unwrap()
 }
 
 fn table_of(folder: &Path) -> String {
@@ -147,6 +147,54 @@ fn a_folder_of_another_sweep_is_left_alone() {
     ));
 }
 
+/// A job that is changed half way would mix two workloads in one table.
+#[test]
+fn a_file_that_has_changed_is_told() {
+    let folder = tempdir().unwrap();
+    let job = folder.path().join("j.fio");
+    fs::write(&job, "[a]").unwrap();
+    let text = TEXT.replace("'t'", &format!("{:?}", job.display().to_string()));
+    let results = folder.path().join("r");
+    let open = || {
+        let sweep = Sweep::parse(&text, "s.toml").unwrap();
+        Folder::open(&results, &sweep, PROGRAM, Shard::WHOLE).map(drop).map_err(|e| e.to_string())
+    };
+    assert_eq!(open(), Ok(()));
+    assert_eq!(open(), Ok(()));
+    fs::write(&job, "[b]").unwrap();
+    let message = open().unwrap_err();
+    assert!(message.contains("j.fio has changed since they were begun"), "{message}");
+}
+
+#[test]
+fn whole_results_are_merged_too() {
+    let (one, two, into) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());
+    let whole = |point: &Point| Outcome::Done(vec![figures(point)], Some(point.name()));
+    go_on(one.path(), "1/2".parse().unwrap(), whole);
+    go_on(two.path(), "2/2".parse().unwrap(), whole);
+    merge(into.path(), &[one.path().into(), two.path().into()]).unwrap();
+    assert_eq!(fs::read_to_string(into.path().join("series/000003.json")).unwrap(), "op=2 gc=b");
+    assert_eq!(fs::read_dir(into.path().join("series")).unwrap().count(), 20);
+}
+
+/// A failed point stays failed until it is asked for again; then its new result holds.
+#[test]
+fn a_failed_point_is_performed_again_if_asked() {
+    let folder = tempdir().unwrap();
+    go_on(folder.path(), Shard::WHOLE, work);
+    assert_eq!(
+        go_on(folder.path(), Shard::WHOLE, work),
+        Performed { before: 20, now: 0, failed: 1, of: 20 }
+    );
+    let (sweep, shard) = (sweep(), Shard::WHOLE);
+    let opened = Folder::open(folder.path(), &sweep, PROGRAM, shard).unwrap();
+    let good = |point: &Point| Outcome::Done(vec![figures(point)], None);
+    let done =
+        run((&sweep, shard), &opened, (1, &Budget::new(1)), true, |_| 1, good, |_, _| {}).unwrap();
+    assert_eq!(done, Performed { before: 19, now: 1, failed: 0, of: 20 });
+    assert!(opened.records().unwrap().values().all(|record| record.error.is_none()));
+}
+
 #[test]
 fn damage_and_a_second_process_are_told() {
     let folder = tempdir().unwrap();
@@ -172,7 +220,7 @@ fn a_result_that_cannot_be_kept_ends_the_sweep() {
         let keeps = begun.fetch_add(1, Ordering::SeqCst) == 2;
         Outcome::Done(vec![figures(point)], keeps.then(|| "{}".into()))
     };
-    let ended = run((&sweep, shard), &opened, (1, &Budget::new(1)), |_| 1, whole, |_, _| {});
+    let ended = run((&sweep, shard), &opened, (1, &Budget::new(1)), false, |_| 1, whole, |_, _| {});
     let message = ended.unwrap_err().to_string();
     assert!(message.contains("what is finished stays"), "{message}");
     assert_eq!(begun.into_inner(), 3, "no point begins after it");

@@ -38,3 +38,17 @@ fn read() -> io::Result<(TempDir, PathBuf)> {
     io::copy(&mut io::stdin().lock(), &mut File::create(&path)?)?;
     Ok((folder, path))
 }
+
+/// A message that names standard input in place of the file that it is kept in.
+pub(super) fn shown(message: &str) -> String {
+    let folder = std::env::temp_dir();
+    let Some(at) = message.find(&format!("{}/.tmp", folder.display())) else {
+        return message.into();
+    };
+    match message[at..].split_once("/stdin") {
+        Some((path, rest)) if !path.contains(' ') => {
+            format!("{}standard input{rest}", &message[..at])
+        }
+        _ => message.into(),
+    }
+}

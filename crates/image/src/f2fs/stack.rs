@@ -77,12 +77,13 @@ impl Sysfs {
 
     /// Those of `options`, with the ones that are given in their place.
     fn gc_sleep(&self, options: GcSleep) -> GcSleep {
-        let or = |given: Option<u32>, default| given.map_or(default, u64::from);
+        // a thread that does not sleep would stop virtual time
+        let or = |given: Option<u32>, default| given.map_or(default, |ms| u64::from(ms).max(1));
         GcSleep {
             min_ms: or(self.gc_min_sleep_time, options.min_ms),
             max_ms: or(self.gc_max_sleep_time, options.max_ms),
             nothing_ms: or(self.gc_no_gc_sleep_time, options.nothing_ms),
-            urgent_ms: or(self.gc_urgent_sleep_time, options.urgent_ms).max(1),
+            urgent_ms: or(self.gc_urgent_sleep_time, options.urgent_ms),
         }
     }
 }

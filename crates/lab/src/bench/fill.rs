@@ -44,7 +44,7 @@ impl fmt::Display for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.amount {
             FillAmount::Bytes(bytes) => write!(f, "{bytes}")?,
-            FillAmount::Share(share) => write!(f, "{}%", share * 100.0)?,
+            FillAmount::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6)?,
         }
         f.write_str(match self.with {
             FillWith::Impressions => " impressions",

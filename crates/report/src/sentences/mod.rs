@@ -10,7 +10,7 @@ use dovetail_lab::results::{Results, RunResult};
 
 use side::{Side, is_paced, is_same_work};
 
-/// Three sentences on the runs that came to their end; those that ended early are named.
+/// Three sentences on the runs that came to their end; those that ended early are counted.
 pub fn sentences(results: &Results) -> Vec<String> {
     let whole: Vec<&RunResult> = results.runs.iter().filter(|run| run.error.is_none()).collect();
     let early = results.runs.len() - whole.len();

@@ -40,7 +40,7 @@ pub(super) struct Side {
     /// Blocks that the file system wrote, by cause.
     pub(super) written: Vec<(String, f64)>,
     /// Pages that were programmed for another reason than the host, by cause.
-    pub(super) programs: [(&'static str, f64); 5],
+    pub(super) programs: [(&'static str, f64); 6],
     /// CPUs that worked, in the mean.
     pub(super) cpus_busy: f64,
     /// CPUs of the host; 0 for any number.
@@ -102,6 +102,9 @@ impl Side {
                 cause("translation pages", |run| run.totals.drive.programs.translation),
                 cause("wear levelling", |run| run.totals.drive.programs.wear),
                 cause("folding its SLC cache", |run| run.totals.drive.programs.fold),
+                cause("pages left empty in word lines", |run| {
+                    run.totals.drive.cells.as_ref().map_or(0, |cells| cells.skipped_pages)
+                }),
             ],
             cpus_busy: mean(&|run| run.totals.cpu_s / run.totals.elapsed_s.max(1e-9)),
             cpus: f64::from(first.stack.host.cpus),

@@ -200,7 +200,7 @@ impl Thread {
     fn advance(&mut self, now: SimTime, users: &mut Users) -> Option<Step> {
         match self.stage {
             Stage::New => {
-                if self.settings.pre_read {
+                if self.settings.pre_read && !self.terminated {
                     self.pre_read();
                     self.stage = Stage::PreReading;
                 } else {
@@ -252,6 +252,9 @@ impl Thread {
     pub(super) fn terminate(&mut self) {
         self.terminated = true;
         self.wake = None;
+        if self.stage == Stage::PreReading {
+            self.pending.clear();
+        }
     }
 
     /// It has begun: its first call is made, or on its way.

@@ -1,0 +1,40 @@
+//! Files that a sweep reads, known again by their content.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::SweepError;
+use crate::sweep::Sweep;
+
+/// Bytes read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Length and CRC-32 of each file that the sweep names: jobs, traces, stacks, drives. Files that
+/// these name in turn are not looked at.
+pub(crate) fn fingerprints(sweep: &Sweep) -> Result<BTreeMap<String, String>, SweepError> {
+    let mut all = BTreeMap::new();
+    for name in sweep.names() {
+        let path = Path::new(name);
+        if !all.contains_key(name) && path.is_file() {
+            let found =
+                fingerprint(path).map_err(|source| SweepError::Io { path: path.into(), source })?;
+            all.insert(name.to_owned(), found);
+        }
+    }
+    Ok(all)
+}
+
+fn fingerprint(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut sum, mut bytes) = (File::open(path)?, crc32fast::Hasher::new(), 0);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = file.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(format!("{bytes} bytes, CRC-32 {:08x}", sum.finalize()));
+        }
+        sum.update(&chunk[..read]);
+        bytes += read;
+    }
+}
