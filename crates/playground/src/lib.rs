@@ -5,6 +5,18 @@
 //! page ([`page`]) starts a worker for each stack, so that they run side by side. [`CATALOGUE`] is
 //! what the page offers. Left out: whatever needs a clock, files or threads; the script that
 //! listens decides when it wants to be told.
+//!
+//! ```
+//! use dovetail_playground::CATALOGUE;
+//!
+//! // a page for people who have no drive profile and no job of their own
+//! let drives: Vec<&str> = CATALOGUE.drives.iter().map(|drive| drive.choice.name).collect();
+//! assert!(drives.contains(&"femu-32g"));
+//!
+//! // each workload is a job of fio, with sizes as shares of the drive
+//! let random = &CATALOGUE.workloads[0];
+//! assert!(random.job.contains("rw=randwrite"));
+//! ```
 
 mod catalogue;
 mod frame;

@@ -41,10 +41,11 @@ function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** The choices of a chart that have anything to show; one that is undefined where a chart has none to choose from. */
+/** The choices of a chart that have anything to show, all of them before there are runs; one that is undefined where a
+ * chart has none to choose from. */
 function choicesOf(chart, runs) {
   const all = typeof chart.choices === "function" ? chart.choices(runs) : chart.choices ?? [undefined];
-  return chart.has ? all.filter(choice => chart.has(choice, runs)) : all;
+  return chart.has && runs.length ? all.filter(choice => chart.has(choice, runs)) : all;
 }
 
 /** A short piece of a run's line: its colour and its dashes. */
@@ -111,7 +112,7 @@ class Frame {
       button("Whole", `Show everything${of}`, () => this.view?.reset?.()),
     ];
     this.csvButton = button("CSV", `Download the data as CSV${of}`, () => this.download("csv", "text/csv", toCsv(this.view.rows())));
-    this.svgButton = button("SVG", `Save the picture as SVG${of}`, () => this.download("svg", "image/svg+xml", this.view.svg(this.report.lightTheme())));
+    this.svgButton = button("SVG", `Save the picture as SVG${of}`, () => this.download("svg", "image/svg+xml", this.view.svg(this.report.themes.light())));
     const choices = this.choices.length > 1 ? this.radios() : null;
     return el("div", { class: "tools" }, choices, this.controls, el("div", {}, ...this.zoomButtons, this.csvButton, this.svgButton));
   }

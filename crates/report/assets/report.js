@@ -14,16 +14,6 @@ class Report {
     return (!chart.when || chart.when(runs)) && choicesOf(chart, runs).length > 0;
   }
 
-  /** The colours of paper, whatever the page has now. */
-  lightTheme() {
-    const style = document.getElementById("dark");
-    const { media } = style;
-    this.applyTheme(false);
-    const theme = new Theme();
-    style.media = media;
-    return theme;
-  }
-
   shown() {
     return this.runs.filter(run => run.shown);
   }

@@ -44,6 +44,14 @@ class ThemeSwitch {
     this.button.textContent = dark ? "Light theme" : "Dark theme";
   }
 
+  /** The colours of paper, whatever the page has now. */
+  light() {
+    this.apply(false);
+    const theme = new Theme();
+    this.apply(this.dark);
+    return theme;
+  }
+
   /** Shows a theme without keeping it. */
   apply(dark) {
     document.getElementById("dark").media = dark ? "screen" : "not all";
