@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_block::{BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice};
-use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{FileType, Nid};
 use dovetail_f2fs::fsck::{Options, RepairError, Saved, check, repair, salvage};
+use dovetail_f2fs::{F2fs, Options as MountOptions, Volume};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::Moment;
 use dovetail_vfs::kit::VolumeTree;
+use dovetail_vfs::mode::{S_IFDIR, S_IFREG};
+use dovetail_vfs::{Caller, FileSystem, Ino, Moment, NewNode};
 use serde_json::Value;
 
 use crate::common::kernel_image;
@@ -189,6 +190,128 @@ fn files_of_a_destroyed_directory_go_to_lost_found() {
     }
 }
 
+/// A volume with more files; `make` makes them.
+fn mounted(image: &mut MemoryDevice, make: impl FnOnce(&mut F2fs<&mut MemoryDevice>)) {
+    let mut fs = F2fs::mount(image, MountOptions::default(), now()).unwrap();
+    make(&mut fs);
+    Box::new(fs).unmount().unwrap();
+}
+
+/// Makes a file, or a directory for `mode` [`S_IFDIR`].
+fn make(fs: &mut impl FileSystem, dir: Ino, name: &str, mode: u16) -> Ino {
+    let node = NewNode { mode: mode | 0o755, rdev: (0, 0) };
+    fs.create(&caller(), dir, name.as_bytes(), &node).unwrap().ino
+}
+
+fn caller() -> Caller {
+    Caller { uid: 0, gid: 0, now: now().date }
+}
+
+/// Directories `/p0`, `/p1` and so on, with a file `beach.txt` in each, which holds the directory's
+/// name.
+fn with_beaches(image: &mut MemoryDevice, count: u64) {
+    mounted(image, |fs| {
+        for number in 0..count {
+            let root = fs.root();
+            let dir = make(fs, root, &format!("p{number}"), S_IFDIR);
+            let file = make(fs, dir, "beach.txt", S_IFREG);
+            fs.write(&caller(), file, 0, format!("p{number}").as_bytes()).unwrap();
+        }
+    });
+}
+
+/// Fills the node of the inode at `path`.
+fn destroy(image: &mut MemoryDevice, path: &str) {
+    let mut volume = Volume::open(image.clone()).unwrap();
+    let ino = volume.resolve_link(path.as_bytes()).unwrap().ino;
+    put(image, volume.nat(ino).unwrap().address.0, [0; 4096]);
+}
+
+/// The names in `/lost+found` of files called `beach.txt`, and what they hold.
+fn beaches(image: &MemoryDevice) -> Vec<(String, String)> {
+    let mut volume = Volume::open(image.clone()).unwrap();
+    let dir = volume.resolve_link(b"/lost+found").unwrap();
+    let (names, _) = volume.names_in(&dir).unwrap();
+    let mut found = Vec::new();
+    for name in names.iter().filter_map(|(name, _)| std::str::from_utf8(name).ok()) {
+        let file = volume.resolve_link(format!("/lost+found/{name}").as_bytes()).unwrap();
+        let mut text = vec![0; file.size as usize];
+        volume.read(&file, 0, &mut text).unwrap();
+        found.push((name.to_string(), String::from_utf8(text).unwrap()));
+    }
+    found.retain(|(name, _)| name.ends_with("beach.txt"));
+    found.sort();
+    found
+}
+
+#[test]
+fn a_name_that_lost_found_has_is_not_given_again() {
+    let mut image = kernel_image("f2fs-default");
+    with_beaches(&mut image, 3);
+    let sound = image.clone();
+    let mut inodes = Volume::open(image.clone()).unwrap();
+    let mut ino_of = |number| {
+        let path = format!("/p{number}/beach.txt");
+        inodes.resolve_link(path.as_bytes()).unwrap().ino
+    };
+    let mut expected = vec![("beach.txt".to_string(), "p0".to_string())];
+    for number in 0..3 {
+        if number == 2 {
+            // the next name is taken as well
+            let taken = format!("#{}-beach.txt", ino_of(2));
+            mounted(&mut image, |fs| {
+                let dir = fs.lookup(fs.root(), b"lost+found").unwrap().ino;
+                make(fs, dir, &taken, S_IFREG);
+            });
+            expected.push((taken, String::new()));
+        }
+        destroy(&mut image, &format!("/p{number}"));
+        let saved = salvage(&mut image, now()).unwrap();
+        let path = saved.iter().find_map(|saved| match saved {
+            Saved::Reconnected { path, .. } => String::from_utf8(path.clone()).ok(),
+            _ => None,
+        });
+        let name = match number {
+            0 => "beach.txt".to_string(),
+            1 => format!("#{}-beach.txt", ino_of(1)),
+            _ => format!("#{}-2-beach.txt", ino_of(2)),
+        };
+        assert_eq!(path, Some(format!("/lost+found/{name}")), "{saved:?}");
+        if number > 0 {
+            expected.push((name, format!("p{number}")));
+        }
+        expected.sort();
+        assert_eq!(beaches(&image), expected);
+        assert_clean(&sound, &image, &format!("/p{number}"));
+    }
+}
+
+#[test]
+fn a_salvage_that_can_give_no_names_tells_what_it_wrote() {
+    let mut image = kernel_image("f2fs-default");
+    with_beaches(&mut image, 1);
+    mounted(&mut image, |fs| {
+        let root = fs.root();
+        make(fs, root, "lost+found", S_IFREG);
+    });
+    destroy(&mut image, "/p0");
+    let saved = salvage(&mut image, now()).unwrap();
+    let [Saved::NameRemoved { path, .. }, Saved::Unnamed { name, .. }] = &saved[..] else {
+        panic!("{saved:?}")
+    };
+    assert_eq!((&path[..], &name[..]), (&b"/p0"[..], &b"beach.txt"[..]));
+    assert!(saved[1].is_loss());
+    let said = saved[1].to_string();
+    assert!(said.contains(", once called beach.txt, has no name in /lost+found yet: "), "{said}");
+    // what is in the way is moved, and the next salvage goes on
+    mounted(&mut image, |fs| {
+        let root = fs.root();
+        fs.unlink(&caller(), root, b"lost+found").unwrap();
+    });
+    salvage(&mut image, now()).unwrap();
+    assert_eq!(beaches(&image), [("beach.txt".to_string(), "p0".to_string())]);
+}
+
 #[test]
 fn a_lost_node_of_a_file_becomes_a_hole() {
     let sound = kernel_image("f2fs-default");
@@ -232,16 +355,29 @@ fn damage_at_random_is_salvaged_or_refused() {
     let nodes: Vec<u64> = (4..volume.superblock().max_nid())
         .filter_map(|nid| Some(volume.nat(Nid(nid)).ok()?.address.0).filter(|at| *at > 0))
         .collect();
-    let (mut saved, mut refused) = (0, 0);
-    for seed in 0..24 {
-        let (mut image, mut random) = (sound.clone(), Rng::new(seed));
+    let mut no_names = sound.clone();
+    mounted(&mut no_names, |fs| {
+        let root = fs.root();
+        make(fs, root, "lost+found", S_IFREG);
+    });
+    destroy(&mut no_names, "/a");
+    let (mut saved, mut refused, mut unnamed) = (0, 0, 0);
+    for seed in 0..32 {
+        // the last ones miss names, and none can be given
+        let start = if seed < 24 { &sound } else { &no_names };
+        let (mut image, mut random) = (start.clone(), Rng::new(seed));
         destroy_nat(&mut image, &[random.next_u64() % 4], garbage);
         let lost = 1 + random.next_u64() % 6;
         for _ in 0..lost {
             let at = nodes[(random.next_u64() % nodes.len() as u64) as usize];
             put(&mut image, at, garbage(at ^ seed));
         }
+        let before = image.clone();
         match salvage(&mut image, now()) {
+            Ok(account) if seed >= 24 => {
+                let is_unnamed = |saved: &Saved| matches!(saved, Saved::Unnamed { .. });
+                unnamed += account.iter().filter(|saved| is_unnamed(saved)).count();
+            }
             Ok(_) => {
                 let kept = contents(&manifest(&image));
                 let missing = truth.iter().filter(|file| !kept.contains(file)).count();
@@ -250,8 +386,14 @@ fn damage_at_random_is_salvaged_or_refused() {
                 saved += 1;
             }
             Err(RepairError::Volume(error)) => panic!("seed {seed}: {error}"),
-            Err(_) => refused += 1,
+            Err(why) => {
+                let mut changed = before.used().chain(image.used()).map(|(lba, _)| lba);
+                let is_changed = |lba: &Lba| before.bytes(*lba) != image.bytes(*lba);
+                assert_eq!(changed.find(is_changed), None, "seed {seed}: {why}");
+                refused += 1;
+            }
         }
     }
     assert!(saved > 18, "{saved} saved, {refused} refused");
+    assert!(unnamed > 0);
 }

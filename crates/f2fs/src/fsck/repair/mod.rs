@@ -75,9 +75,6 @@ pub enum RepairError {
     /// Only F2FS is salvaged.
     #[error("volumes of IPLFS are not salvaged")]
     NotSalvaged,
-    /// The volume that was salvaged cannot be mounted to give names.
-    #[error("{0}")]
-    Mounted(dovetail_vfs::Error),
     /// Repaired blocks are written to free segments, and there are too few.
     #[error("there is no free segment to write repaired blocks to")]
     NoSpace,

@@ -50,6 +50,22 @@ pub enum Saved {
         /// The inode that it belonged to.
         ino: Nid,
     },
+    /// A file or directory could not get a name in `/lost+found`: it is still without one.
+    Unnamed {
+        /// Its inode.
+        ino: Nid,
+        /// The name that it has itself.
+        name: Vec<u8>,
+        /// The error.
+        why: String,
+    },
+    /// Something else that could not be done, after the rest was written.
+    Unfinished {
+        /// Its name.
+        what: String,
+        /// The error.
+        why: String,
+    },
 }
 
 impl Saved {
@@ -61,15 +77,35 @@ impl Saved {
             Self::NameRemoved { .. } => "NameRemoved",
             Self::ContentLost { .. } => "ContentLost",
             Self::NodeDropped { .. } => "NodeDropped",
+            Self::Unnamed { .. } => "Unnamed",
+            Self::Unfinished { .. } => "Unfinished",
         }
     }
 
-    /// Something is lost.
+    /// Something is lost, or could not be done.
     pub const fn is_loss(&self) -> bool {
-        matches!(
-            self,
-            Self::NameRemoved { .. } | Self::ContentLost { .. } | Self::NodeDropped { .. }
-        )
+        !matches!(self, Self::Nodes { .. } | Self::Reconnected { .. })
+    }
+
+    /// Puts path `to` in place of `from`, also in paths below it.
+    pub(super) fn rename(&mut self, from: &[u8], to: &[u8]) {
+        if let Self::Reconnected { path, .. }
+        | Self::NameRemoved { path, .. }
+        | Self::ContentLost { path, .. } = self
+            && let Some(below) = path.strip_prefix(from)
+            && matches!(below.first(), None | Some(b'/'))
+        {
+            *path = [to, below].concat();
+        }
+    }
+
+    /// Tells that inode `ino` got no name after all, if this told that it did.
+    pub(super) fn unname(&mut self, ino: Nid, why: &str) {
+        if let Self::Reconnected { ino: named, name, .. } = self
+            && *named == ino
+        {
+            *self = Self::Unnamed { ino, name: std::mem::take(name), why: why.to_string() };
+        }
     }
 
     /// The values by name.
@@ -88,6 +124,10 @@ impl Saved {
             Self::NodeDropped { nid, ino } => {
                 vec![("nid", nid.to_string()), ("ino", ino.to_string())]
             }
+            Self::Unnamed { ino, name, why } => {
+                vec![("ino", ino.to_string()), ("name", shown(name)), ("why", why.clone())]
+            }
+            Self::Unfinished { what, why } => vec![("what", what.clone()), ("why", why.clone())],
         }
     }
 }
@@ -113,6 +153,14 @@ impl fmt::Display for Saved {
             Self::NodeDropped { nid, ino } => {
                 write!(f, "node {nid} of inode {ino}, which is lost, was given up with its blocks")
             }
+            Self::Unnamed { ino, name, why } => {
+                let once = match name.is_empty() {
+                    true => String::new(),
+                    false => format!(", once called {},", shown(name)),
+                };
+                write!(f, "inode {ino}{once} has no name in /lost+found yet: {why}")
+            }
+            Self::Unfinished { what, why } => write!(f, "{what} are not put right yet: {why}"),
         }
     }
 }
