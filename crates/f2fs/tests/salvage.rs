@@ -348,6 +348,30 @@ fn a_lost_node_of_a_file_becomes_a_hole() {
 }
 
 #[test]
+fn a_node_below_a_lost_one_is_given_up_and_its_file_is_not() {
+    let mut image = kernel_image("f2fs-default");
+    mounted(&mut image, |fs| {
+        let root = fs.root();
+        let file = make(fs, root, "long", S_IFREG);
+        fs.write(&caller(), file, 0, b"first").unwrap();
+        // beyond the pointers of the inode and of two direct nodes
+        fs.write(&caller(), file, 4096 * 4000, b"last").unwrap();
+    });
+    let mut volume = Volume::open(image.clone()).unwrap();
+    let inode = volume.resolve_link(b"/long").unwrap();
+    let indirect = inode.nids[2];
+    put(&mut image, volume.nat(indirect).unwrap().address.0, [0; 4096]);
+    let saved = salvage(&mut image, now()).unwrap();
+    let dropped = saved.iter().find(|saved| matches!(saved, Saved::NodeDropped { .. })).unwrap();
+    let Saved::NodeDropped { nid, ino } = dropped else { panic!() };
+    assert_eq!(*ino, inode.ino);
+    let said = format!("node {nid} of inode {ino} was given up with its blocks");
+    assert_eq!(dropped.to_string(), said, "the inode lives");
+    assert!(saved.contains(&Saved::ContentLost { path: b"/long".to_vec(), nid: indirect }));
+    assert_eq!(Volume::open(image).unwrap().resolve_link(b"/long").unwrap().size, inode.size);
+}
+
+#[test]
 fn damage_at_random_is_salvaged_or_refused() {
     let sound = kernel_image("f2fs-default");
     let truth = contents(&manifest(&sound));

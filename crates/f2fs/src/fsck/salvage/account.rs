@@ -43,7 +43,8 @@ pub enum Saved {
         /// The node that is lost.
         nid: Nid,
     },
-    /// A node with pointers belongs to no file that is left; its blocks are free now.
+    /// Nothing that is left leads to a node with pointers, as its inode or the node above it is
+    /// lost; its blocks are free now.
     NodeDropped {
         /// The node.
         nid: Nid,
@@ -151,7 +152,7 @@ impl fmt::Display for Saved {
                 write!(f, "{} has lost what node {nid} led to: it is a hole now", shown(path))
             }
             Self::NodeDropped { nid, ino } => {
-                write!(f, "node {nid} of inode {ino}, which is lost, was given up with its blocks")
+                write!(f, "node {nid} of inode {ino} was given up with its blocks")
             }
             Self::Unnamed { ino, name, why } => {
                 let once = match name.is_empty() {
