@@ -114,6 +114,55 @@ fn files_of_a_lost_directory_are_in_lost_found() {
 }
 
 #[test]
+fn a_copy_that_fails_tells_what_was_saved_and_lost_as_well() {
+    let (folder, image, _) = volume();
+    let node = inspect(&image, &["path", "/a"]);
+    destroy(&image, &[node["nat_block"].as_u64().unwrap()]);
+    destroy_nat(&image);
+    let extract = |out: &str, path: &str| {
+        let out = folder.path().join(out);
+        let arguments = ["extract", "--lost", &image, out.to_str().unwrap(), path];
+        // no file may be larger than 8 blocks of 512 bytes
+        let script = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh", env!("CARGO_BIN_EXE_dovetail")]).args(arguments);
+        let run = shell.output().unwrap();
+        assert_eq!(run.status.code(), Some(1), "{run:?}");
+        let said = String::from_utf8(run.stdout).unwrap();
+        assert!(
+            said.contains(" nodes were found again by what they say of themselves\n"),
+            "{said}"
+        );
+        let complaint = String::from_utf8(run.stderr).unwrap();
+        let lost = "\n1 lost:\n/a is lost: there is no inode ";
+        assert!(complaint.contains(lost), "{complaint}");
+        complaint
+    };
+    let complaint = extract("out", "/");
+    assert!(complaint.contains(" could not be copied:\n"), "{complaint}");
+    let complaint = extract("none", "/a");
+    assert!(complaint.contains("there is no /a\n"), "{complaint}");
+}
+
+#[test]
+fn a_salvage_that_can_give_no_names_shows_its_account() {
+    let (folder, image, _) = volume();
+    let file = folder.path().join("lost+found");
+    std::fs::write(&file, "in the way").unwrap();
+    let run = dovetail(&["cp", file.to_str().unwrap(), &format!("{image}:/lost+found")]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    let node = inspect(&image, &["path", "/a"]);
+    destroy(&image, &[node["nat_block"].as_u64().unwrap()]);
+    let run = dovetail(&["fsck", "-y", &image, "--all"]);
+    let said = String::from_utf8(run.stdout).unwrap();
+    assert_eq!(run.status.code(), Some(4), "{said}");
+    assert!(!said.contains("nothing was written"), "{said}");
+    let line = "\nwarning: /a is lost: there is no inode ";
+    assert!(said.contains("\nsalvaged:\n") && said.contains(line), "{said}");
+    assert!(said.contains(" has no name in /lost+found yet: "), "{said}");
+}
+
+#[test]
 fn ext_is_left_to_e2fsck() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();

@@ -37,6 +37,15 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
         true => open::salvaged(&source, clock::mounting_at(SimTime::ZERO))?,
         false => (open::open(&source)?, Vec::new()),
     };
+    let copied = copy(arguments, &mut image);
+    match copied {
+        Err(Failure::Usage(_)) => copied,
+        copied => both(copied, tell_account(&account)),
+    }
+}
+
+/// Copies the tree to the directory.
+fn copy(arguments: &ExtractArguments, image: &mut open::Opened) -> Result<(), Failure> {
     let path = arguments.path.as_bytes();
     let start = resolve(&mut *image.files.tree, path, true)?;
     let to = &arguments.directory;
@@ -59,8 +68,17 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
             &to.join(Path::new(&arguments.path).file_name().unwrap_or_default()),
         );
     }
-    finish(&copy.done, to)?;
-    tell_account(&account)
+    finish(&copy.done, to)
+}
+
+/// Two outcomes as one: the failures of both.
+fn both(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
+    match (first, second) {
+        (Err(Failure::Failed(first)), Err(Failure::Failed(second))) => {
+            Err(Failure::Failed(format!("{first}\n{second}")))
+        }
+        (first, second) => first.and(second),
+    }
 }
 
 /// Prints what a salvage has saved.
