@@ -114,6 +114,35 @@ fn names_are_made_moved_and_removed() {
     }
 }
 
+#[test]
+fn two_of_one_name_never_replace_each_other() {
+    for image in ["f2fs", "ext4"].map(Image::new) {
+        image.done("mkdir :/a :/b :/to");
+        let (one, two) = (image.path("x"), image.path("below/x"));
+        fs::create_dir(image.path("below")).unwrap();
+        fs::write(&one, "one").unwrap();
+        fs::write(&two, "two").unwrap();
+        let said = image.refused(&format!("cp {one} {two} :/to"));
+        assert!(said.contains("will not overwrite just-created"), "{said}");
+        assert!(!image.done("ls @ /to").contains(" x\n"));
+        image.done(&format!("cp {one} :/a/"));
+        image.done(&format!("cp {two} :/b/"));
+        image.done(&format!("cp {two} :/b/other"));
+        for line in ["mv :/a/x :/b/x :/to", "mv :/b/other :/a/x :/b/x/ :/to/"] {
+            let said = image.refused(line);
+            assert!(said.contains("just-created /a/x with /b/x"), "{said}");
+        }
+        let out = image.path("out");
+        fs::create_dir(&out).unwrap();
+        let said = image.refused(&format!("cp :/a/x :/b/x {out}"));
+        assert!(said.contains("will not overwrite just-created"), "{said}");
+        assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+        assert_eq!(image.run("cat @ /a/x").stdout, b"one");
+        assert_eq!(image.run("cat @ /b/x").stdout, b"two");
+        assert_eq!(image.run("cat @ /b/other").stdout, b"two", "nothing was moved");
+    }
+}
+
 /// The names of a listing.
 fn names(listing: &str) -> Vec<&str> {
     listing.lines().filter_map(|line| line.rsplit(' ').next()).collect()

@@ -175,6 +175,20 @@ impl<'a> Edit<'a> {
         self.fs.rename(&self.caller, from, to, RenameFlags::default()).map_err(failed)
     }
 
+    /// Gives several files other names, as [`Self::rename`] does each: their own in `to`, which is a
+    /// directory. Two of one name are refused before any is moved. Returns a sentence for each that
+    /// could not be moved.
+    pub fn rename_all(&mut self, from: &[Vec<u8>], to: &[u8]) -> Vec<String> {
+        if from.len() > 1 && !self.is_directory(to) {
+            return vec![format!("{} is not a directory", shown(to))];
+        }
+        let names: Vec<_> = from.iter().map(|path| split(path).1).collect();
+        if let Some((first, second)) = same_name(&names) {
+            return vec![would_overwrite(&shown(&from[first]), &shown(&from[second]))];
+        }
+        from.iter().filter_map(|from| self.rename(from, to).err()).collect()
+    }
+
     /// The place that `path` means for what is called `name` now.
     fn target(&mut self, path: &[u8], name: &[u8], is_dir: bool) -> Result<Place, Error> {
         match self.find(path, true) {
@@ -235,6 +249,22 @@ fn entries(fs: &mut Box<dyn FileSystem>, dir: Ino) -> Result<Vec<DirEntry>, Erro
 fn child(path: &[u8], name: &[u8]) -> Vec<u8> {
     let slash: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
     [path, slash, name].concat()
+}
+
+/// The places of the first two names that are the same.
+pub fn same_name<N: Eq>(names: &[N]) -> Option<(usize, usize)> {
+    let pairs = names.iter().enumerate();
+    pairs
+        .filter_map(|(at, name)| Some((names[..at].iter().position(|before| before == name)?, at)))
+        .next()
+}
+
+/// A sentence about two files that would go by one name into one directory.
+pub fn would_overwrite(first: &str, second: &str) -> String {
+    format!(
+        "will not overwrite just-created {first} with {second}: both have one name; nothing was \
+         changed"
+    )
 }
 
 /// Splits a path into what comes before its last name, and that name: empty for the root, and for

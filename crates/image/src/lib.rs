@@ -82,7 +82,7 @@ pub use copy_in::CopyIn;
 #[cfg(unix)]
 pub use copy_out::{CopyOut, Done, Keep};
 #[cfg(unix)]
-pub use edit::{Edit, split};
+pub use edit::{Edit, same_name, split, would_overwrite};
 #[cfg(unix)]
 pub use error::Error;
 #[cfg(unix)]

@@ -129,13 +129,7 @@ pub(crate) fn make_directory(arguments: &MakeArguments) -> Result<(), Failure> {
 pub(crate) fn rename(arguments: &MoveArguments) -> Result<(), Failure> {
     let (image, mut paths) = in_one(&arguments.paths)?;
     let to = paths.pop().unwrap_or_default();
-    change(&arguments.parts, &image, |writable| {
-        let mut edit = writable.edit();
-        if paths.len() > 1 && !edit.is_directory(&to) {
-            return vec![format!("{} is not a directory", dovetail_vfs::shown(&to))];
-        }
-        errors(paths.iter().map(|from| edit.rename(from, &to)))
-    })
+    change(&arguments.parts, &image, |writable| writable.edit().rename_all(&paths, &to))
 }
 
 pub(crate) fn link(arguments: &LinkArguments) -> Result<(), Failure> {

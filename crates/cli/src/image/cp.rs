@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use dovetail_image::{
-    Content, CopyIn, CopyOut, Keep, Tree, content_of, find, free_bytes, replaced, resolve, split,
+    Content, CopyIn, CopyOut, Keep, Tree, content_of, find, free_bytes, replaced, resolve,
+    same_name, split, would_overwrite,
 };
 use dovetail_time::format_bytes;
 use dovetail_vfs::{Attr, FileSystem, Ino, shown};
@@ -84,6 +85,15 @@ fn is_no_directory(path: &str) -> Failure {
     Failure::Failed(format!("{path} is not a directory"))
 }
 
+/// Refuses two sources that would get one name in one directory: the second would replace the
+/// first.
+fn refuse_same<N: Eq>(names: &[N], path: impl Fn(usize) -> String) -> Result<(), Failure> {
+    match same_name(names) {
+        Some((first, second)) => Err(Failure::Failed(would_overwrite(&path(first), &path(second)))),
+        None => Ok(()),
+    }
+}
+
 /// Goes on after a source that cannot be copied.
 fn copy_all_out(
     arguments: &CpArguments,
@@ -93,6 +103,8 @@ fn copy_all_out(
     if sources.len() > 1 && !to.is_dir() {
         return Err(is_no_directory(&to.display().to_string()));
     }
+    let names: Vec<_> = sources.iter().map(|(_, path)| last_name(path)).collect();
+    refuse_same(&names, |at| format!("{}:{}", sources[at].0.display(), shown(&sources[at].1)))?;
     let mut meter = Meter::new("copying".into());
     let mut result = Ok(());
     for (image, path) in sources {
@@ -205,6 +217,7 @@ fn copy_sources(
     for source in sources {
         places.push(place(fs, path, source.path)?);
     }
+    refuse_same(&places, |at| sources[at].path.display().to_string())?;
     check_room(&mut **fs, sources, &places)?;
     let total = sources.iter().map(|source| source.content.bytes).sum();
     let mut meter = Meter::new("copying".into());
