@@ -1,5 +1,6 @@
 //! Changes of the tree of a mounted image: names removed, made and moved.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -78,13 +79,23 @@ impl<'a> Edit<'a> {
         }
     }
 
+    /// Removes a directory with all below it. In a damaged image a directory may be in itself, or
+    /// in two: none is looked into that was seen before.
     fn remove_tree(&mut self, ino: Ino, path: &[u8], place: Place) -> Vec<String> {
+        let mut seen = self.above(path, place.0);
+        if !seen.insert(ino) {
+            return vec![in_itself(path)];
+        }
         let mut errors = Vec::new();
         let mut stack = vec![self.emptied(ino, path.to_vec(), place, &mut errors)];
         while let Some(last) = stack.last_mut() {
             match last.below.pop() {
                 Some(entry) => {
                     let path = child(&last.path, &entry.name);
+                    if !seen.insert(entry.ino) {
+                        errors.push(in_itself(&path));
+                        continue;
+                    }
                     let place = (last.ino, entry.name);
                     let next = self.emptied(entry.ino, path, place, &mut errors);
                     stack.push(next);
@@ -99,6 +110,22 @@ impl<'a> Edit<'a> {
             }
         }
         errors
+    }
+
+    /// The root, and the directories above a path whose last directory is `dir`: those that its
+    /// names lead through, and those that ".." tells.
+    fn above(&mut self, path: &[u8], dir: Ino) -> HashSet<Ino> {
+        let mut above = HashSet::from([FileSystem::root(self.fs), dir]);
+        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            above.extend(self.find(&path[..end], true).map(|attr| attr.ino));
+        }
+        let mut here = dir;
+        while let Ok(attr) = FileSystem::lookup(self.fs, here, b"..")
+            && above.insert(attr.ino)
+        {
+            here = attr.ino;
+        }
+        above
     }
 
     /// Removes what is no directory from a directory.
@@ -244,6 +271,11 @@ fn entries(fs: &mut Box<dyn FileSystem>, dir: Ino) -> Result<Vec<DirEntry>, Erro
         }
         all.extend(more);
     }
+}
+
+fn in_itself(path: &[u8]) -> String {
+    let path = shown(path);
+    format!("cannot remove {path}: the directory is in itself or in two others; fsck tells more")
 }
 
 fn child(path: &[u8], name: &[u8]) -> Vec<u8> {

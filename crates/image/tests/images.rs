@@ -5,7 +5,7 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use dovetail_image::{
-    CopyIn, CopyOut, Error, FORMATS, Format, Keep, Medium, Mount, Repair, Source, Structure,
+    CopyIn, CopyOut, Edit, Error, FORMATS, Format, Keep, Medium, Mount, Repair, Source, Structure,
     format_of, list, resolve,
 };
 use dovetail_time::SimTime;
@@ -158,4 +158,48 @@ fn a_backup_of_the_superblock_is_used_and_told() {
     let check = format.check(&source(&image), &mut |_, _| {}).unwrap();
     assert!(check.needs_repair && !check.is_clean);
     assert!(matches!(format.repair(&source(&image)).unwrap(), Repair::Refused(_)));
+}
+
+/// Leads every entry called `name` to another inode.
+fn lead(image: &NamedTempFile, name: &[u8], from: u64, to: u64) {
+    let mut bytes = std::fs::read(image.path()).unwrap();
+    let (from, to) = ((from as u32).to_le_bytes(), (to as u32).to_le_bytes());
+    let places: Vec<_> = (8..bytes.len() - name.len())
+        .filter(|at| bytes[*at..].starts_with(name) && bytes[at - 8..at - 4] == from)
+        .collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[at - 8..at - 4].copy_from_slice(&to));
+    std::fs::write(image.path(), bytes).unwrap();
+}
+
+/// Entries of ext3 have no checksums: one of a directory is made to lead to one above it.
+#[test]
+fn a_directory_in_itself_is_told_and_not_emptied() {
+    for (removed, to) in [("/top/mid", "/top"), ("/top/mid", "/"), ("/top/mid", "/top/mid")]
+        .into_iter()
+        .chain([("/top/mid/a-long-loop", "/top"), ("/top", "/top/mid")])
+    {
+        let image = volume("ext3").unwrap();
+        let request =
+            Mount { read_only: false, options: "", seed: 1, now: Moment::at(SimTime::ZERO) };
+        let mounted = || {
+            let format = format_of(&source(&image)).unwrap();
+            format.mount(&source(&image), &request, &mut quiet).unwrap()
+        };
+        let mut fs = mounted();
+        let mut edit = Edit::new(&mut fs, Caller::default());
+        for path in ["/kept", "/top/kept", "/top/mid/a-long-loop"] {
+            edit.make_directory(path.as_bytes(), true).unwrap();
+        }
+        let mut ino = |path: &str| resolve(&mut fs, path.as_bytes(), true).unwrap().ino.0;
+        let (from, to) = (ino("/top/mid/a-long-loop"), ino(to));
+        fs.unmount().unwrap();
+        lead(&image, b"a-long-loop", from, to);
+
+        let mut fs = mounted();
+        let errors = Edit::new(&mut fs, Caller::default()).remove(removed.as_bytes(), true, false);
+        assert!(errors[0].contains("a-long-loop: the directory is in itself"), "{errors:?}");
+        assert!(resolve(&mut fs, b"/kept", true).is_ok(), "{errors:?}");
+        assert!(removed == "/top" || resolve(&mut fs, b"/top/kept", true).is_ok(), "{errors:?}");
+    }
 }
