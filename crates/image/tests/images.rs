@@ -9,7 +9,7 @@ use dovetail_image::{
     format_of, list, resolve,
 };
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Moment};
+use dovetail_vfs::{Caller, FileSystem, Moment};
 use tempfile::NamedTempFile;
 
 const SIZE: u64 = 64 << 20;
@@ -186,7 +186,7 @@ fn a_directory_in_itself_is_told_and_not_emptied() {
             let format = format_of(&source(&image)).unwrap();
             format.mount(&source(&image), &request, &mut quiet).unwrap()
         };
-        let mut fs = mounted();
+        let mut fs: Box<dyn FileSystem> = mounted();
         let mut edit = Edit::new(&mut fs, Caller::default());
         for path in ["/kept", "/top/kept", "/top/mid/a-long-loop"] {
             edit.make_directory(path.as_bytes(), true).unwrap();
@@ -196,7 +196,7 @@ fn a_directory_in_itself_is_told_and_not_emptied() {
         fs.unmount().unwrap();
         lead(&image, b"a-long-loop", from, to);
 
-        let mut fs = mounted();
+        let mut fs: Box<dyn FileSystem> = mounted();
         let errors = Edit::new(&mut fs, Caller::default()).remove(removed.as_bytes(), true, false);
         assert!(errors[0].contains("a-long-loop: the directory is in itself"), "{errors:?}");
         assert!(resolve(&mut fs, b"/kept", true).is_ok(), "{errors:?}");
