@@ -15,6 +15,7 @@ use dovetail_vfs::{
 };
 use rustix::fs::SeekFrom;
 
+use crate::fit::{fits_only_instead, least};
 use crate::{CHUNK, free_bytes};
 
 /// Bytes of the longest list of names, and of the longest value: the kernel's limits (xattr(7)).
@@ -95,74 +96,102 @@ impl<'a> CopyIn<'a> {
         dir: Ino,
         name: &[u8],
     ) -> Result<Option<Frame>, String> {
-        if meta.is_file() && !self.links.contains_key(&(meta.dev(), meta.ino())) {
-            return self.file(source, meta, dir, name).map(|()| None);
-        }
-        let there = self.make_room(meta, dir, name)?;
         if meta.is_dir() {
-            let target = match there {
-                Some(attr) => attr.ino,
-                None => self.make(meta, dir, name)?,
-            };
-            let entries = fs::read_dir(source).map_err(text)?;
-            return Ok(Some(Frame {
-                meta: meta.clone(),
-                source: source.to_path_buf(),
-                target,
-                entries,
-            }));
+            return self.directory(source, meta, dir, name).map(Some);
         }
+        check_name(name).map_err(text)?;
+        let there = self.there(meta, dir, name)?;
         let key = (meta.dev(), meta.ino());
-        if let Some(&ino) = self.links.get(&key) {
-            self.fs.link(&self.caller, ino, dir, name).map_err(text)?;
-            return Ok(None);
-        }
-        let target = if meta.is_symlink() {
-            let to = fs::read_link(source).map_err(text)?;
-            self.fs.symlink(&self.caller, dir, name, to.as_os_str().as_bytes()).map_err(text)?.ino
-        } else {
-            self.make(meta, dir, name)?
+        let target = match self.links.get(&key) {
+            // a rename of a file to another name of its own would do nothing
+            Some(&ino) if there.is_some_and(|there| there.ino == ino) => return Ok(None),
+            Some(&ino) => self.put(dir, name, |copy, part| {
+                copy.fs.link(&copy.caller, ino, dir, part).map(|_| ino).map_err(text)
+            })?,
+            None if meta.is_file() => self.file(source, meta, there, dir, name)?,
+            None => self.special(source, meta, dir, name)?,
         };
         if meta.nlink() > 1 {
             self.links.insert(key, target);
         }
-        self.attributes(source, meta, target).map(|()| None)
+        Ok(None)
     }
 
-    /// Copies a regular file. It has a name of its own until it is whole: neither a full volume nor
-    /// an end of this process leaves a part of it under the name that it is to have.
-    fn file(
+    fn directory(
         &mut self,
         source: &Path,
         meta: &Metadata,
         dir: Ino,
         name: &[u8],
-    ) -> Result<(), String> {
-        check_name(name).map_err(text)?;
-        match self.fs.lookup(dir, name) {
-            Ok(there) if there.is_dir() => {
-                return Err("a directory of this name is in the image".to_string());
-            }
-            // the old content stays as long as there is room for both
-            Ok(_) if free_bytes(self.fs).map_err(text)? < 2 * meta.len() => {
-                self.fs.unlink(&self.caller, dir, name).map_err(text)?;
-            }
-            Ok(_) | Err(Error::NotFound) => {}
-            Err(error) => return Err(text(error)),
+    ) -> Result<Frame, String> {
+        let there = self.there(meta, dir, name)?;
+        let entries = fs::read_dir(source).map_err(text)?;
+        let target = match there {
+            Some(attr) => attr.ino,
+            None => self.make(meta, dir, name)?,
+        };
+        Ok(Frame { meta: meta.clone(), source: source.to_path_buf(), target, entries })
+    }
+
+    /// Copies a symbolic link, a device, a fifo or a socket.
+    fn special(
+        &mut self,
+        source: &Path,
+        meta: &Metadata,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<Ino, String> {
+        let to = meta.is_symlink().then(|| fs::read_link(source)).transpose().map_err(text)?;
+        self.put(dir, name, |copy, part| {
+            let target = match to {
+                Some(to) => {
+                    let to = to.as_os_str().as_bytes();
+                    copy.fs.symlink(&copy.caller, dir, part, to).map_err(text)?.ino
+                }
+                None => copy.make(meta, dir, part)?,
+            };
+            copy.attributes(source, meta, target).map(|()| target)
+        })
+    }
+
+    /// Copies a regular file. The old content stays until the new one is whole, where both fit.
+    fn file(
+        &mut self,
+        source: &Path,
+        meta: &Metadata,
+        there: Option<Attr>,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<Ino, String> {
+        let mut content = File::open(source).map_err(text)?;
+        if let Some(there) = there
+            && fits_only_instead(least(meta), free_bytes(self.fs).map_err(text)?, &there)
+        {
+            self.fs.unlink(&self.caller, dir, name).map_err(text)?;
         }
+        self.put(dir, name, |copy, part| {
+            let target = copy.make(meta, dir, part)?;
+            copy.content(&mut content, meta.len(), target)?;
+            copy.attributes(source, meta, target).map(|()| target)
+        })
+    }
+
+    /// Makes what has a name of its own until it is whole: neither a full volume nor an end of this
+    /// process leaves a part of it under the name that it is to have, or takes away what has it.
+    fn put(
+        &mut self,
+        dir: Ino,
+        name: &[u8],
+        make: impl FnOnce(&mut Self, &[u8]) -> Result<Ino, String>,
+    ) -> Result<Ino, String> {
         let part = self.part_name(dir)?;
-        let target = self.make(meta, dir, &part)?;
-        let copied = self.content(source, meta.len(), target);
-        let copied = copied.and_then(|()| self.attributes(source, meta, target));
-        let to = (dir, name);
-        let named = copied.and_then(|()| {
-            let renamed = self.fs.rename(&self.caller, (dir, &part), to, RenameFlags::default());
-            renamed.map_err(text)
+        let named = make(self, &part).and_then(|target| {
+            let (from, to) = ((dir, part.as_slice()), (dir, name));
+            let renamed = self.fs.rename(&self.caller, from, to, RenameFlags::default());
+            renamed.map(|()| target).map_err(text)
         });
         if named.is_err() {
             drop(self.fs.unlink(&self.caller, dir, &part)); // what failed first is told
-        } else if meta.nlink() > 1 {
-            self.links.insert((meta.dev(), meta.ino()), target);
         }
         named
     }
@@ -180,21 +209,15 @@ impl<'a> CopyIn<'a> {
         Err("every name is taken".into())
     }
 
-    /// Removes a file that is in a file's way; a directory stays for a directory.
-    fn make_room(
-        &mut self,
-        meta: &Metadata,
-        dir: Ino,
-        name: &[u8],
-    ) -> Result<Option<Attr>, String> {
+    /// The file or directory that has the name and that the new one may replace or be merged with.
+    fn there(&mut self, meta: &Metadata, dir: Ino, name: &[u8]) -> Result<Option<Attr>, String> {
         match self.fs.lookup(dir, name) {
             Err(Error::NotFound) => Ok(None),
-            Ok(there) if there.is_dir() && meta.is_dir() => Ok(Some(there)),
+            Ok(there) if there.is_dir() == meta.is_dir() => Ok(Some(there)),
             Ok(there) if there.is_dir() => {
                 Err("a directory of this name is in the image".to_string())
             }
-            Ok(_) if meta.is_dir() => Err("a file of this name is in the image".to_string()),
-            Ok(_) => self.fs.unlink(&self.caller, dir, name).map(|()| None).map_err(text),
+            Ok(_) => Err("a file of this name is in the image".to_string()),
             Err(error) => Err(text(error)),
         }
     }
@@ -208,12 +231,11 @@ impl<'a> CopyIn<'a> {
     }
 
     /// Holes stay holes, where the system tells them.
-    fn content(&mut self, source: &Path, size: u64, target: Ino) -> Result<(), String> {
-        let mut file = File::open(source).map_err(text)?;
+    fn content(&mut self, file: &mut File, size: u64, target: Ino) -> Result<(), String> {
         let mut buffer = vec![0; CHUNK];
         let mut at = 0;
-        while let Some((start, end)) = data_range(&file, at)? {
-            at = rustix::fs::seek(&file, SeekFrom::Start(start)).map_err(text)?;
+        while let Some((start, end)) = data_range(file, at)? {
+            at = rustix::fs::seek(&*file, SeekFrom::Start(start)).map_err(text)?;
             while at < end {
                 let wanted = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
                 let len = file.read(&mut buffer[..wanted]).map_err(text)?;
@@ -292,4 +314,82 @@ fn data_range(file: &File, at: u64) -> Result<Option<(u64, u64)>, String> {
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mount, Source, find, format_of};
+    use dovetail_vfs::Moment;
+
+    fn mounted(folder: &Path) -> Box<dyn FileSystem> {
+        use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+        let path = folder.join("image");
+        File::create(&path).unwrap().set_len(64 << 20).unwrap();
+        let mut device = dovetail_block::ImageDevice::open_read_write(&path).unwrap();
+        mkfs(&mut device, &MkfsOptions::new(Kind::Ext4)).unwrap();
+        let now = Moment::at(dovetail_time::SimTime::ZERO);
+        let request = Mount { read_only: false, options: "", seed: 1, now };
+        let source = Source::from(path);
+        format_of(&source).unwrap().mount(&source, &request, &mut |said| panic!("{said}")).unwrap()
+    }
+
+    /// A source that is gone when it is opened; the larger one would fit only in the old one's
+    /// place, if its holes took room.
+    #[test]
+    fn what_cannot_be_read_takes_nothing_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut fs = mounted(folder.path());
+        let root = FileSystem::root(&fs);
+        let mut told = |_| {};
+        let mut copy = CopyIn::new(&mut *fs, Caller::default(), false, &mut told);
+        let source = folder.path().join("source");
+        for name in [b"file", b"link"] {
+            fs::write(&source, "old").unwrap();
+            copy.copy(&source, false, root, name);
+        }
+        assert_eq!(copy.errors, [""; 0]);
+        File::create(&source).unwrap().set_len(1 << 30).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        for (path, name) in [(source, b"file"), (link, b"link")] {
+            let meta = fs::symlink_metadata(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            let failed = copy.entry(&path, &meta, root, name).map(drop).unwrap_err();
+            assert!(failed.contains("No such file"), "{failed}");
+        }
+        for name in ["/file", "/link"] {
+            assert_eq!(find(&mut fs, name.as_bytes(), false).unwrap().size, 3, "{name}");
+        }
+    }
+
+    #[test]
+    fn further_names_and_links_replace_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut fs = mounted(folder.path());
+        let root = FileSystem::root(&fs);
+        let tree = folder.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        fs::write(tree.join("a"), "content").unwrap();
+        fs::hard_link(tree.join("a"), tree.join("b")).unwrap();
+        std::os::unix::fs::symlink("a", tree.join("c")).unwrap();
+        let mut told = |_| {};
+        for _ in 0..2 {
+            let mut copy = CopyIn::new(&mut *fs, Caller::default(), false, &mut told);
+            copy.copy(&tree, false, root, b"tree");
+            assert_eq!(copy.errors, [""; 0]);
+        }
+        let mut ino = |path: &str| find(&mut fs, path.as_bytes(), true).unwrap();
+        let (a, b, c) = (ino("/tree/a"), ino("/tree/b"), ino("/tree/c"));
+        assert_eq!((a.ino, a.links, a.size), (b.ino, 2, 7));
+        assert_eq!(a.ino, c.ino);
+        let mut names = Vec::new();
+        let tree = ino("/tree").ino;
+        FileSystem::readdir(&mut fs, tree, 0, &mut |entry| {
+            names.push(entry.name);
+            true
+        })
+        .unwrap();
+        assert_eq!(names.len(), 5, "no part is left: {names:?}");
+    }
 }

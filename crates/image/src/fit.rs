@@ -5,7 +5,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dovetail_vfs::{Error, FileSystem, Ino};
+use dovetail_vfs::{Attr, Error, FileSystem, Ino};
 
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
@@ -43,7 +43,7 @@ pub fn content_of(path: &Path, follow: bool) -> Content {
 }
 
 /// Bytes of blocks that a file takes at least.
-fn least(meta: &Metadata) -> u64 {
+pub(crate) fn least(meta: &Metadata) -> u64 {
     if meta.len() < MAY_BE_INLINE {
         return 0;
     }
@@ -70,6 +70,13 @@ pub fn replaced(fs: &mut dyn FileSystem, source: &Path, dir: Ino, name: &[u8]) -
     sum
 }
 
+/// A new file of at least `least` bytes does not fit beside the old one into the bytes that are
+/// free, and would in its place. An old one with further names gives nothing back.
+pub(crate) fn fits_only_instead(least: u64, free: u64, old: &Attr) -> bool {
+    let given_back = if old.links > 1 { 0 } else { old.blocks.saturating_mul(STAT_BLOCK) };
+    free < least && least <= free.saturating_add(given_back)
+}
+
 /// Bytes that are free on a volume, those kept for the system among them.
 ///
 /// # Errors
@@ -82,6 +89,16 @@ pub fn free_bytes(fs: &mut dyn FileSystem) -> Result<u64, Error> {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn an_old_file_makes_way_only_where_that_helps() {
+        let old = |links, blocks| Attr { links, blocks, ..Attr::default() };
+        assert!(fits_only_instead(100 << 10, 60 << 10, &old(1, 80)));
+        assert!(!fits_only_instead(100 << 10, 60 << 10, &old(1, 79)), "it would not fit");
+        assert!(!fits_only_instead(100 << 10, 60 << 10, &old(2, 80)), "its blocks stay");
+        assert!(!fits_only_instead(60 << 10, 60 << 10, &old(1, 80)), "both fit");
+        assert!(fits_only_instead(u64::MAX, 1, &old(1, u64::MAX)));
+    }
 
     #[test]
     fn holes_and_further_names_take_nothing() {
