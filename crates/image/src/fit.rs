@@ -35,8 +35,8 @@ pub fn content_of(path: &Path, follow: bool) -> Content {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
             todo.extend(entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))));
         } else if meta.is_file() && (meta.nlink() == 1 || seen.insert((meta.dev(), meta.ino()))) {
-            sum.bytes += meta.len();
-            sum.least += least(&meta);
+            sum.bytes = sum.bytes.saturating_add(meta.len());
+            sum.least = sum.least.saturating_add(least(&meta));
         }
     }
     sum
@@ -55,11 +55,11 @@ pub(crate) fn least(meta: &Metadata) -> u64 {
 /// have counterparts there.
 pub fn replaced(fs: &mut dyn FileSystem, source: &Path, dir: Ino, name: &[u8]) -> u64 {
     use std::os::unix::ffi::OsStrExt;
-    let (mut sum, mut todo) = (0, vec![(source.to_path_buf(), dir, name.to_vec())]);
+    let (mut sum, mut todo) = (0_u64, vec![(source.to_path_buf(), dir, name.to_vec())]);
     while let Some((source, dir, name)) = todo.pop() {
         let Ok(there) = fs.lookup(dir, &name) else { continue };
         if !there.is_dir() {
-            sum += there.size.next_multiple_of(BLOCK);
+            sum = rounded_up(there.size).saturating_add(sum);
             continue;
         }
         let entries = fs::read_dir(&source).into_iter().flatten().flatten();
@@ -68,6 +68,11 @@ pub fn replaced(fs: &mut dyn FileSystem, source: &Path, dir: Ino, name: &[u8]) -
         );
     }
     sum
+}
+
+/// Bytes of the blocks of so many bytes; a damaged inode may have any size.
+const fn rounded_up(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK).saturating_mul(BLOCK)
 }
 
 /// A new file of at least `least` bytes does not fit beside the old one into the bytes that are
@@ -98,6 +103,12 @@ mod tests {
         assert!(!fits_only_instead(100 << 10, 60 << 10, &old(2, 80)), "its blocks stay");
         assert!(!fits_only_instead(60 << 10, 60 << 10, &old(1, 80)), "both fit");
         assert!(fits_only_instead(u64::MAX, 1, &old(1, u64::MAX)));
+    }
+
+    #[test]
+    fn any_size_is_rounded_up() {
+        let sizes = [0, 1, 4096, 4097, u64::MAX].map(rounded_up);
+        assert_eq!(sizes, [0, 4096, 4096, 8192, u64::MAX]);
     }
 
     #[test]

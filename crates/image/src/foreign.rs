@@ -96,7 +96,8 @@ fn parted(source: &Source, found: &[Partition]) -> Option<String> {
 
 /// The name of what a partition holds, if that is known.
 fn kind(source: &Source, partition: &Partition) -> Option<String> {
-    let part = Source::from(source.path()).with_offset(source.offset() + partition.offset);
+    let offset = source.offset().checked_add(partition.offset)?;
+    let part = Source::from(source.path()).with_offset(offset);
     let mut device = Medium::open_read_only(part.clone()).ok()?;
     if device.info().blocks * BLOCK_SIZE < TINY {
         return None;
@@ -184,5 +185,31 @@ mod tests {
         let found = described(&gpt, 1 << 20).unwrap();
         let line = "1 \"data\": nothing that is known here, 1.00 MiB from byte 1048576 on";
         assert!(found.contains(line), "{found}");
+    }
+
+    #[test]
+    fn a_partition_behind_every_byte_is_told_and_not_opened() {
+        let mut header = [0; 88];
+        header[..8].copy_from_slice(b"EFI PART");
+        header[72..80].copy_from_slice(&2_u64.to_le_bytes());
+        header[80..84].copy_from_slice(&4_u32.to_le_bytes());
+        header[84..88].copy_from_slice(&128_u32.to_le_bytes());
+        let mut partition = [1; 128];
+        let last = (1_u64 << 55) - 1;
+        partition[32..40].copy_from_slice(&last.to_le_bytes());
+        partition[40..48].copy_from_slice(&last.to_le_bytes());
+        partition[56..].fill(0);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        for offset in [0, 4096] {
+            let mut bytes = vec![0; 1 << 20];
+            bytes[offset + 512..][..88].copy_from_slice(&header);
+            bytes[offset + 1024..][..128].copy_from_slice(&partition);
+            std::fs::write(&path, bytes).unwrap();
+            let source = Source::from(path.as_path()).with_offset(offset as u64);
+            let found = describe(&source).unwrap();
+            assert!(found.contains("1: nothing that is known here"), "{found}");
+            assert_eq!(source.with_partition(1).is_ok(), offset == 0);
+        }
     }
 }

@@ -40,7 +40,8 @@ impl Source {
         let disk = DiskBytes::open(&self).map_err(|error| failed(error.to_string()))?;
         let found = partitions(&disk);
         if let Some(partition) = found.iter().find(|partition| partition.number == number) {
-            let offset = self.offset() + partition.offset;
+            let offset = self.offset().checked_add(partition.offset);
+            let offset = offset.ok_or_else(|| failed("the partition is behind its end".into()))?;
             return Ok(self.with_offset(offset));
         }
         let numbers: Vec<_> = found.iter().map(|found| found.number.to_string()).collect();

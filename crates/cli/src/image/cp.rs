@@ -219,7 +219,7 @@ fn copy_sources(
     }
     refuse_same(&places, |at| sources[at].path.display().to_string())?;
     check_room(&mut **fs, sources, &places)?;
-    let total = sources.iter().map(|source| source.content.bytes).sum();
+    let total = sources.iter().map(|source| source.content.bytes).fold(0, u64::saturating_add);
     let mut meter = Meter::new("copying".into());
     let mut tell = |done| meter.tell(done, total);
     let mut copy = CopyIn::new(&mut **fs, caller(), arguments.preserve, &mut tell);
@@ -235,14 +235,15 @@ fn check_room(
     sources: &[Outside<'_>],
     places: &[(Ino, Vec<u8>)],
 ) -> Result<(), Failure> {
-    let least: u64 = sources.iter().map(|source| source.content.least).sum();
+    let least = sources.iter().map(|source| source.content.least).fold(0, u64::saturating_add);
     let free = free_bytes(fs).map_err(Failure::failed)?;
     if least <= free {
         return Ok(());
     }
     let given_back = sources.iter().zip(places);
-    let given_back: u64 =
-        given_back.map(|(source, (dir, name))| replaced(&mut *fs, source.path, *dir, name)).sum();
+    let given_back = given_back
+        .map(|(source, (dir, name))| replaced(&mut *fs, source.path, *dir, name))
+        .fold(0, u64::saturating_add);
     if least <= free.saturating_add(given_back) {
         return Ok(());
     }
