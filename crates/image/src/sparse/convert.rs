@@ -110,13 +110,16 @@ fn begins_sparse(path: &Path) -> Result<bool, ConvertError> {
     Ok(is_sparse(&head))
 }
 
-/// Makes a new file; where that fails on the way, it is removed again.
+/// Makes a new file that is on its device when this is done; where that fails on the way, it is removed again.
 fn made<T>(
     to: &Path,
     fill: impl FnOnce(&File) -> Result<T, ConvertError>,
 ) -> Result<T, ConvertError> {
     let file = File::create_new(to).map_err(|error| ConvertError::To(to.into(), error))?;
-    let done = fill(&file);
+    let done = fill(&file).and_then(|done| {
+        file.sync_all().map_err(|error| ConvertError::To(to.into(), error))?;
+        Ok(done)
+    });
     if done.is_err() {
         drop(std::fs::remove_file(to)); // what failed first is told
     }
