@@ -117,7 +117,7 @@ fn follow(name: &str) -> usize {
 
 #[test]
 fn a_reader_chooses_a_file_system() {
-    assert_eq!(follow("which-file-system.md"), 4);
+    assert_eq!(follow("which-file-system.md"), 3);
 }
 
 #[test]
