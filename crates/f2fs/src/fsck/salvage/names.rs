@@ -95,11 +95,13 @@ fn names_for(ino: Nid, own: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     first.into_iter().chain([second]).chain(more)
 }
 
+/// The path that an inode was to get, and the one that it got, or why it got none.
+type Path = (Vec<u8>, Result<Vec<u8>, String>);
+
 /// The names that were given, and why others were not.
 #[derive(Default)]
 pub(super) struct Given {
-    /// The path that an inode was to get, and the one that it got.
-    paths: HashMap<Nid, (Vec<u8>, Result<Vec<u8>, String>)>,
+    paths: HashMap<Nid, Path>,
     /// Directories whose "." and ".." could not be mended.
     dots: Vec<(Nid, String)>,
 }
