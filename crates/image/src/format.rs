@@ -5,7 +5,7 @@ use dovetail_vfs::{FileSystem, Moment};
 use serde_json::Value;
 
 use crate::foreign::describe;
-use crate::{Check, Error, Found, Medium, Repair, Source, Tree, Variant};
+use crate::{Check, Error, Found, Medium, Repair, Source, Tree};
 
 /// Takes a sentence about damage that could be done without.
 pub type Tell<'a> = &'a mut dyn FnMut(String);
@@ -15,8 +15,8 @@ pub const FORMATS: [&dyn Format; 2] = [&crate::ext::Ext, &crate::f2fs::F2fs];
 
 /// A file system that images may hold, with its variants.
 pub trait Format: Sync {
-    /// Its variants.
-    fn variants(&self) -> &'static [Variant];
+    /// Names of its variants.
+    fn variants(&self) -> &'static [&'static str];
 
     /// The device holds such a volume, whole or damaged: its magic number is there.
     ///
@@ -131,8 +131,8 @@ pub fn format_of(image: &Source) -> Result<&'static dyn Format, Error> {
 
 /// An image with nothing that is known.
 fn unknown(image: &Source) -> Error {
-    let variants = FORMATS.into_iter().flat_map(|format| format.variants());
-    let names = variants.map(|variant| variant.name).collect::<Vec<_>>().join(", ");
+    let variants = FORMATS.into_iter().flat_map(|format| format.variants().iter().copied());
+    let names = variants.collect::<Vec<_>>().join(", ");
     let what = describe(image).unwrap_or_else(|| {
         format!("it holds no file system that is known here; known are {names}")
     });

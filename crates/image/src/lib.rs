@@ -32,81 +32,43 @@
 //! # }
 //! ```
 
-#[cfg(unix)]
 mod check;
-#[cfg(unix)]
 mod copy_in;
-#[cfg(unix)]
 mod copy_out;
-#[cfg(unix)]
 mod disk_bytes;
-#[cfg(unix)]
 mod edit;
-#[cfg(unix)]
 mod error;
 mod ext;
 mod f2fs;
-#[cfg(unix)]
 mod fit;
-#[cfg(unix)]
 mod foreign;
-#[cfg(unix)]
 mod format;
-mod kept;
-#[cfg(unix)]
 mod line;
-#[cfg(unix)]
 mod list;
-#[cfg(unix)]
 mod medium;
-#[cfg(unix)]
 mod partitions;
-#[cfg(unix)]
 mod path;
-#[cfg(unix)]
 mod raw_block;
-#[cfg(unix)]
 mod source;
-#[cfg(unix)]
 mod sparse;
-mod stack;
-#[cfg(unix)]
 mod tree;
-#[cfg(unix)]
 mod zoned;
 
-#[cfg(unix)]
 pub use check::{Check, Counted, Found, Repair};
-#[cfg(unix)]
 pub use copy_in::CopyIn;
-#[cfg(unix)]
 pub use copy_out::{CopyOut, Done, Keep};
-#[cfg(unix)]
 pub use edit::{Edit, same_name, split, would_overwrite};
-#[cfg(unix)]
 pub use error::Error;
-#[cfg(unix)]
 pub use fit::{Content, content_of, free_bytes, replaced};
-#[cfg(unix)]
 pub use format::{FORMATS, Files, Format, Inspected, Mount, Structure, Tell, format_of};
-#[cfg(unix)]
 pub use list::{Listing, list, list_tree};
-#[cfg(unix)]
 pub use medium::{Medium, NewZones, OpenError, is_drive};
-#[cfg(unix)]
 pub use partitions::Partition;
-#[cfg(unix)]
 pub use path::{find, resolve};
-#[cfg(unix)]
 pub use source::Source;
-#[cfg(unix)]
 pub use sparse::{ConvertError, SparseError, SparseImage, to_plain, to_sparse};
-pub use stack::{Device, InStacks, Mounted, Setup, SetupError, Variant, discards, in_stacks};
-#[cfg(unix)]
 pub use tree::{Tree, Xattrs};
-#[cfg(unix)]
 pub use zoned::ZonedImage;
 
-#[cfg(unix)]
 /// Bytes copied at a time.
 pub const CHUNK: usize = 1 << 20;

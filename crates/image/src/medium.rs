@@ -7,7 +7,8 @@ use std::path::Path;
 
 use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, Command, Completion, Content, DeviceError, DeviceInfo,
-    ImageDevice, JoinError, JoinedDevice, Lba, ZoneReport, ZoneState, Zones, performs_at_once,
+    ImageDevice, JoinError, JoinedDevice, Lba, Scheduler, ZoneReport, ZoneState, Zones,
+    performs_at_once,
 };
 use dovetail_f2fs::format::Superblock;
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
@@ -15,6 +16,9 @@ use dovetail_time::SimTime;
 
 use crate::sparse::{SparseError, is_sparse};
 use crate::{Source, SparseImage, ZonedImage};
+
+/// Any device, as the check and the mounts of all formats take it.
+pub(crate) type Device = Box<dyn Scheduler + Send>;
 
 /// Medium of a file system.
 #[derive(Debug)]

@@ -69,7 +69,7 @@ fn name_by(what: &str, values: &mut [(String, f64)]) {
 /// Words before a number that leave it what it is.
 const BEFORE: [&str; 8] =
     ["up to ", "about ", "below ", "above ", "at most ", "at least ", "less than ", "more than "];
-/// What stands between two values of one unit; the longest first.
+/// Words between two values of one unit; the longest first.
 const BETWEEN: [&str; 6] = [" against ", " beside ", " to ", ", ", "  ", " "];
 
 fn numbers(text: &str) -> Option<Numbers> {

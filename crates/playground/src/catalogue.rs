@@ -1,4 +1,4 @@
-//! What the page offers: drives, stacks and workloads.
+//! Choices of the page: drives, stacks and workloads.
 
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ const fn choice(name: &'static str, title: &'static str, about: &'static str) ->
     Choice { name, title, about }
 }
 
-/// What the page offers.
+/// Choices of the page.
 pub const CATALOGUE: Catalogue = Catalogue {
     drives: &[
         Drive {

@@ -57,7 +57,7 @@ pub fn html(program: &[u8]) -> Result<String, PageError> {
     }))
 }
 
-/// What the page offers, each drive with its bytes at full scale.
+/// The page's choices, each drive with its bytes at full scale.
 fn catalogue() -> Result<Value, PageError> {
     let mut drives = Vec::new();
     for drive in CATALOGUE.drives {

@@ -50,7 +50,7 @@ pub enum Message {
     Frame(Box<Frame>),
     /// It has ended.
     End {
-        /// What `dovetail bench --json` writes.
+        /// Results as `dovetail bench --json` writes them.
         results: Box<Results>,
     },
     /// It could not begin.

@@ -106,7 +106,7 @@ impl Browser {
         panic!("it is never true that {expression}");
     }
 
-    /// What the page complained of: exceptions, the log, the console.
+    /// Complaints of the page: exceptions, the log, the console.
     pub(crate) fn complaints(&self) -> Vec<&Value> {
         let kinds = ["Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled"];
         self.told(&kinds)

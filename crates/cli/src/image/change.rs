@@ -20,7 +20,7 @@ pub(crate) struct RemoveArguments {
     /// Directories too, with all that they hold.
     #[arg(short, long, visible_short_alias = 'R')]
     recursive: bool,
-    /// What is not there is no error.
+    /// Passes over names that do not exist.
     #[arg(short, long)]
     force: bool,
     #[command(flatten)]

@@ -84,7 +84,7 @@ fn both(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), F
 /// Prints what a salvage has saved.
 ///
 /// # Errors
-/// What is lost.
+/// Losses.
 fn tell_account(account: &[Found]) -> Result<(), Failure> {
     let is_lost = |found: &&Found| found.severity > Severity::Note;
     let saved = account.iter().filter(|found| !is_lost(found));

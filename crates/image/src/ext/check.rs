@@ -6,7 +6,7 @@ use serde_json::Map;
 use super::format::failed;
 use crate::check::{counted, found, severities};
 use crate::format::device;
-use crate::stack::Device;
+use crate::medium::Device;
 use crate::{Check, Error, Found, Source};
 
 pub(super) fn check(image: &Source) -> Result<Check, Error> {

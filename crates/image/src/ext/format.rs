@@ -9,15 +9,14 @@ use crate::format::device;
 use crate::tree::Unmounted;
 use crate::{
     Check, Error, Files, Format, Found, Inspected, Medium, Mount, Repair, Source, Structure, Tell,
-    Variant,
 };
 
 /// The family of ext.
 pub(crate) struct Ext;
 
 impl Format for Ext {
-    fn variants(&self) -> &'static [Variant] {
-        &super::VARIANTS
+    fn variants(&self) -> &'static [&'static str] {
+        &["ext4", "ext3", "ext2"]
     }
 
     fn is_on(&self, device: &mut Medium) -> Result<bool, String> {

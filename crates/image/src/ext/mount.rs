@@ -12,7 +12,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{FileSystem, Moment};
 
 use crate::format::{device, not_mounted};
-use crate::stack::Device;
+use crate::medium::Device;
 use crate::{Error, Medium, Mount, Source, Tell, is_drive};
 
 /// Blocks of a journal that get a place in the image when it is mounted, at most: 128 MiB (assumed;

@@ -8,7 +8,7 @@ use super::format::failed;
 use super::segments::LOGS;
 use crate::check::{by_kind, counted, found, severities};
 use crate::format::device;
-use crate::stack::Device;
+use crate::medium::Device;
 use crate::{Check, Counted, Error, Found, Repair, Source};
 
 pub(super) fn check(image: &Source, progress: &mut dyn FnMut(u64, u64)) -> Result<Check, Error> {

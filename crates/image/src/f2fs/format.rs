@@ -11,7 +11,6 @@ use crate::format::device;
 use crate::tree::Unmounted;
 use crate::{
     Check, Error, Files, Format, Found, Inspected, Medium, Mount, Repair, Source, Structure, Tell,
-    Variant,
 };
 
 /// Blocks that a compressed cluster of F2FS has at most, of which one is stored at least.
@@ -21,8 +20,8 @@ const MAX_CLUSTER: u64 = 256;
 pub(crate) struct F2fs;
 
 impl Format for F2fs {
-    fn variants(&self) -> &'static [Variant] {
-        &super::VARIANTS
+    fn variants(&self) -> &'static [&'static str] {
+        &["f2fs", "iplfs"]
     }
 
     /// Everything that is wrong with it is said when it is read.

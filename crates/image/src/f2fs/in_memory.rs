@@ -4,7 +4,7 @@ use dovetail_block::{BlockDevice, OverlayDevice, ZoneState, ZonedDevice, Zones};
 use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Superblock};
 
 use crate::Medium;
-use crate::stack::Device;
+use crate::medium::Device;
 
 /// Changes in memory over a medium. Zones are kept above them; those that nobody told are taken to
 /// be the volume's sections, all full: logs then go on in others, which are emptied first.

@@ -6,7 +6,7 @@ use dovetail_vfs::{FileSystem, Moment};
 
 use super::in_memory::over;
 use crate::format::{device, not_mounted};
-use crate::stack::Device;
+use crate::medium::Device;
 use crate::{Error, Mount, Source};
 
 pub(super) fn mount(

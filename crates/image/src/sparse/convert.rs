@@ -110,7 +110,7 @@ fn begins_sparse(path: &Path) -> Result<bool, ConvertError> {
     Ok(is_sparse(&head))
 }
 
-/// Makes a new file that is on its device when this is done; where that fails on the way, it is removed again.
+/// Makes a new file, durable when this returns. A file that cannot be finished is removed again.
 fn made<T>(
     to: &Path,
     fill: impl FnOnce(&File) -> Result<T, ConvertError>,

@@ -1,15 +1,15 @@
 //! The file systems that a stack can name.
 
 use dovetail_host::Planner;
-pub use dovetail_image::Device;
-use dovetail_image::{InStacks, Setup, SetupError, in_stacks};
 use dovetail_time::{AtFloor, Ratio};
 use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
+pub use dovetail_volume::Device;
+use dovetail_volume::{KINDS, Setup, SetupError, VolumeKind, kind_of};
 
 use super::raw::{NONE, RawDrive};
 use super::{BenchError, Stack};
 
-fn found(stack: &Stack) -> Result<&'static InStacks, BenchError> {
+fn found(stack: &Stack) -> Result<&'static VolumeKind, BenchError> {
     if stack.is_raw() {
         return Err(BenchError::StackFile {
             file: stack.name.clone(),
@@ -24,9 +24,8 @@ fn found(stack: &Stack) -> Result<&'static InStacks, BenchError> {
                 .into(),
         });
     }
-    let found = in_stacks().find(|(name, _)| *name == stack.filesystem);
-    let names = || in_stacks().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
-    found.map(|(_, found)| found).ok_or_else(|| BenchError::StackFile {
+    let names = || KINDS.map(|kind| kind.name).join(", ");
+    kind_of(&stack.filesystem).ok_or_else(|| BenchError::StackFile {
         file: stack.name.clone(),
         reason: format!(
             "there is no file system \"{}\" (there are: {}, and {NONE} for a raw drive)",
@@ -56,7 +55,7 @@ fn failed(stack: &Stack) -> impl Fn(SetupError) -> BenchError + '_ {
 
 /// The file systems by their names in stacks, with their figures.
 pub fn figures_by_file_system() -> impl Iterator<Item = (&'static str, Figures)> {
-    in_stacks().map(|(name, found)| (name, found.figures))
+    KINDS.iter().map(|kind| (kind.name, kind.figures))
 }
 
 /// Figures of a stack's file system that the scale puts at their floors.
@@ -90,7 +89,7 @@ pub(super) fn remount(
 pub struct Volume<'a> {
     stack: &'a Stack,
     scale: Ratio,
-    kind: &'static InStacks,
+    kind: &'static VolumeKind,
 }
 
 impl std::fmt::Debug for Volume<'_> {

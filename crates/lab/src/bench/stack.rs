@@ -6,8 +6,8 @@ use std::path::Path;
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::{DriveConfig, Overrides, Profile, ProfileError};
 use dovetail_host::HostCosts;
-use dovetail_image::discards;
 use dovetail_time::{Ratio, parse_bytes};
+use dovetail_volume::discards;
 use serde::{Deserialize, Serialize};
 
 use super::guest::file_system_of;

@@ -1,4 +1,5 @@
-//! How results came about: the program, the call, and what decides them beside stack and drive.
+//! Origin of results: the program, the call, and the options that decide them beside stack and
+//! drive.
 
 use std::collections::BTreeMap;
 

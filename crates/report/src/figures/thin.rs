@@ -1,4 +1,5 @@
-//! What a page of many figures keeps of a run: a few totals, and curves of at most a hundred points.
+//! Part of a run that a page of many figures keeps: a few totals, and curves of at most a hundred
+//! points.
 
 use dovetail_lab::results::{RunResult, Series};
 use serde::Serialize;

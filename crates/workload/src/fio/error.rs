@@ -30,7 +30,7 @@ pub enum FioError {
         line: u32,
         /// Its name in fio.
         option: &'static str,
-        /// What to do.
+        /// Advice, as a clause.
         instead: &'static str,
     },
     /// A value that the option cannot have.

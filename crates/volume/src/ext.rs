@@ -10,7 +10,7 @@ use dovetail_vfs::{Guarantees, Limits, XattrLayout};
 use serde::Deserialize;
 
 use crate::kept::Kept;
-use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};
+use crate::kind::{Device, Mounted, Setup, SetupError, VolumeKind, table};
 
 /// Below this mke2fs makes small blocks and many inodes (mke2fs.conf, `small`).
 const SMALL_VOLUME: f64 = (512_u64 << 20) as f64;
@@ -33,7 +33,8 @@ struct Mkfs {
 #[serde(default, deny_unknown_fields)]
 struct Sysfs {}
 
-pub(super) const EXT4: InStacks = InStacks {
+pub(crate) const EXT4: VolumeKind = VolumeKind {
+    name: "ext4",
     build: |setup, planner| build(setup, planner, Kind::Ext4),
     remount: |setup, planner| mount(setup, planner),
     make: |setup, device| make(setup, device, Kind::Ext4),
@@ -46,7 +47,8 @@ pub(super) const EXT4: InStacks = InStacks {
     referee: Some(("e2fsck", &["-f", "-n"])),
 };
 
-pub(super) const EXT3: InStacks = InStacks {
+pub(crate) const EXT3: VolumeKind = VolumeKind {
+    name: "ext3",
     build: |setup, planner| build(setup, planner, Kind::Ext3),
     make: |setup, device| make(setup, device, Kind::Ext3),
     limits: || limits(false),

@@ -11,7 +11,7 @@ use dovetail_vfs::{Guarantees, Limits};
 use serde::Deserialize;
 
 use crate::kept::Kept;
-use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};
+use crate::kind::{Device, Mounted, Setup, SetupError, VolumeKind, table};
 
 /// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
 const DIRTY_BACKGROUND_PERCENT: u64 = 10;
@@ -88,7 +88,8 @@ impl Sysfs {
     }
 }
 
-pub(super) const F2FS: InStacks = InStacks {
+pub(crate) const F2FS: VolumeKind = VolumeKind {
+    name: "f2fs",
     build: |setup, planner| build(setup, planner, Variant::F2fs),
     remount: |setup, planner| mount(setup, planner),
     make: |setup, device| make(setup, device, Variant::F2fs),
@@ -102,7 +103,8 @@ pub(super) const F2FS: InStacks = InStacks {
 };
 
 /// On a thin drive.
-pub(super) const IPLFS: InStacks = InStacks {
+pub(crate) const IPLFS: VolumeKind = VolumeKind {
+    name: "iplfs",
     build: |setup, planner| build(setup, planner, Variant::Iplfs),
     make: |setup, device| make(setup, device, Variant::Iplfs),
     limits: || Limits { file_size: Variant::Iplfs.max_file_size(), ..Limits::default() },

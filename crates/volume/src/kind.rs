@@ -1,4 +1,4 @@
-//! File systems in stacks: a volume is made, mounted and checked on a simulated device.
+//! A file system in stacks: its name, its settings, and what is done with its volumes.
 
 use dovetail_block::Scheduler;
 use dovetail_host::Planner;
@@ -64,18 +64,11 @@ impl SetupError {
     }
 }
 
-/// A variant of a format, by its name as mkfs, mounts and stacks have it.
-#[derive(Clone, Copy, Debug)]
-pub struct Variant {
-    /// The name.
-    pub name: &'static str,
-    /// The variant in stacks; `None` where it cannot be in one.
-    pub in_stacks: Option<&'static InStacks>,
-}
-
 /// A file system in stacks.
 #[derive(Clone, Copy, Debug)]
-pub struct InStacks {
+pub struct VolumeKind {
+    /// Its name in stacks.
+    pub name: &'static str,
     /// Makes a new volume on a simulated host's device and mounts it.
     pub build: fn(&Setup<'_>, Planner) -> Mounted,
     /// Mounts the volume on a simulated host's device again, after a power cut.
@@ -100,9 +93,11 @@ pub struct InStacks {
 }
 
 /// The file systems that stacks can name.
-pub fn in_stacks() -> impl Iterator<Item = (&'static str, &'static InStacks)> {
-    let variants = ext::VARIANTS.iter().chain(&f2fs::VARIANTS);
-    variants.filter_map(|variant| Some((variant.name, variant.in_stacks?)))
+pub const KINDS: [VolumeKind; 4] = [ext::EXT4, ext::EXT3, f2fs::F2FS, f2fs::IPLFS];
+
+/// The file system of this name; `None` if there is none.
+pub fn kind_of(name: &str) -> Option<&'static VolumeKind> {
+    KINDS.iter().find(|kind| kind.name == name)
 }
 
 /// A table of the stack's file as what a file system takes from it.
