@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::files::{copy, read, write};
 use crate::run;
 
 /// The version of mdBook that the book is made with.
@@ -28,11 +29,11 @@ pub(crate) fn book(_: &[String]) -> Result<(), String> {
     copy(Path::new("xtask/book/SUMMARY.md"), &place.join("src/SUMMARY.md"))?;
     for page in pages(Path::new("docs"))? {
         let inside = page.strip_prefix("docs").map_err(|error| error.to_string())?.to_owned();
-        write(&place.join("src").join(&inside), &in_book(&read(&page)?, &inside))?;
+        write(&place.join("src").join(&inside), in_book(&read(&page)?, &inside).as_bytes())?;
     }
     for (from, to) in PROJECT {
         let text = from_project(&read(Path::new(from))?, Path::new(from));
-        write(&place.join("src").join(to), &text)?;
+        write(&place.join("src").join(to), text.as_bytes())?;
     }
     run(Command::new(mdbook).args(["build", PLACE]))?;
     println!("{PLACE}/html/index.html");
@@ -85,20 +86,6 @@ fn from_project(text: &str, page: &Path) -> String {
         text.replace(&format!("]({up}{from}"), &format!("]({name}"))
     });
     text.replace(&format!("]({up}docs/"), "](../")
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    write(to, &read(from)?)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(path, text));
-    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod book;
 mod drives;
 mod explore;
 mod figures;
+mod files;
 mod fuse_bench;
 mod kill_loop;
 mod licences;

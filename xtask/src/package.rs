@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::licences;
-use crate::run;
+use crate::files::{copy, write};
+use crate::{licences, run};
 
 /// Folder of the results.
 const RESULTS: &str = "target/package";
@@ -101,20 +101,4 @@ fn debian(stage: &Path, version: &str) -> Result<PathBuf, String> {
     let path = Path::new(RESULTS).join(format!("dovetail_{version}_amd64.deb"));
     run(Command::new("dpkg-deb").args(["--build", "--root-owner-group"]).arg(stage).arg(&path))?;
     Ok(path)
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    make_folder(to)?;
-    let copied = std::fs::copy(from, to).map(drop);
-    copied.map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    make_folder(path)?;
-    std::fs::write(path, bytes).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn make_folder(path: &Path) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use dovetail_lab::results::Results;
+use dovetail_sweep::field;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -47,14 +48,6 @@ pub(crate) fn figures<R: Serialize>(run: &R) -> Result<Vec<(String, Value)>, Fai
     let mut figures = Vec::new();
     flatten("", &serde_json::to_value(run).map_err(Failure::failed)?, &mut figures);
     Ok(figures)
-}
-
-fn field(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
 }
 
 fn flatten(path: &str, value: &Value, into: &mut Vec<(String, Value)>) {

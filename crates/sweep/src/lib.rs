@@ -50,4 +50,4 @@ pub use perform::{Outcome, Performed, run};
 pub use record::Record;
 pub use shard::Shard;
 pub use sweep::{Command, Point, Sweep};
-pub use table::table;
+pub use table::{field, table};

@@ -47,7 +47,8 @@ pub fn table(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Result<String, c
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn field(value: &Value) -> String {
+/// A figure as a field of CSV: null is empty, a text has no quotes of its own.
+pub fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
