@@ -295,12 +295,15 @@ pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Result
     if complaints.is_empty() { Ok(results) } else { Err(Failure::Failed(complaints.join("; "))) }
 }
 
-/// Refuses arguments that make no sense, without running anything.
+/// Refuses arguments that make no sense, without running anything. A recorded trace is read only
+/// `with_trace`: it may be long, and options do not change it.
 ///
 /// # Errors
 /// Such arguments.
-pub(crate) fn check(arguments: &Arguments) -> Result<(), Failure> {
-    source(arguments)?;
+pub(crate) fn check(arguments: &Arguments, with_trace: bool) -> Result<(), Failure> {
+    if with_trace || !is_file_trace(&arguments.job) {
+        source(arguments)?;
+    }
     check_stacks(arguments, &stacks::stacks(arguments)?)
 }
 

@@ -119,7 +119,7 @@ impl Call {
     /// Refuses what the command refuses before it runs, and what memory cannot hold.
     fn check(&self, point: &Point, room: Option<u64>) -> Result<(), Failure> {
         let checked = match self {
-            Self::Bench(arguments) => bench::check(arguments),
+            Self::Bench(arguments) => bench::check(arguments, point.number == 0),
             Self::Replay(arguments) => replay::check(arguments),
         };
         let named = |message| format!("point {} ({}): {message}", point.number, point.name());

@@ -152,12 +152,13 @@ pub fn merge(
         check_same(folder, &head(folder)?, &sweep, &program)?;
         for (number, record) in records(folder)? {
             match all.get(&number) {
-                Some((known, one)) if *known != record => {
+                Some((known, _)) if known.error.is_none() && record.error.is_some() => {}
+                Some((known, one)) if known.error.is_none() && *known != record => {
                     let (one, other) = (one.to_path_buf(), folder.to_path_buf());
                     return Err(SweepError::Conflict { number, one, other });
                 }
-                Some(_) => {}
-                None => {
+                Some((known, _)) if *known == record => {}
+                _ => {
                     all.insert(number, (record, folder));
                 }
             }
@@ -167,7 +168,7 @@ pub fn merge(
         all.into_iter().map(|(number, (record, _))| (number, record)).collect();
     let folder = Folder::open(into, &sweep, &program, Shard::WHOLE)?;
     let there = folder.records()?;
-    for record in records.values().filter(|record| !there.contains_key(&record.point)) {
+    for record in records.values().filter(|record| there.get(&record.point) != Some(*record)) {
         let name = series_name(record.point);
         let whole = sources.iter().map(|source| source.join(SERIES).join(&name));
         if let Some(whole) = whole.into_iter().find(|path| path.is_file()) {
@@ -300,10 +301,18 @@ fn records(folder: &Path) -> Result<BTreeMap<u32, Record>, SweepError> {
             let record: Record = serde_json::from_str(json).map_err(|error| {
                 SweepError::Damaged { path: path.clone(), line, problem: error.to_string() }
             })?;
-            all.insert(record.point, record);
+            put(&mut all, record);
         }
     }
     Ok(all)
+}
+
+/// Keeps a point's result; a failure never takes the place of figures, whichever shard has it.
+fn put(all: &mut BTreeMap<u32, Record>, record: Record) {
+    let is_worse = |known: &Record| known.error.is_none() && record.error.is_some();
+    if !all.get(&record.point).is_some_and(is_worse) {
+        all.insert(record.point, record);
+    }
 }
 
 fn is_lines(path: &Path) -> bool {

@@ -166,6 +166,24 @@ fn a_file_that_has_changed_is_told() {
     assert!(message.contains("j.fio has changed since they were begun"), "{message}");
 }
 
+/// A point that one machine had no room for, and another had.
+#[test]
+fn figures_win_over_a_failure_in_a_merge() {
+    let (one, two) = (tempdir().unwrap(), tempdir().unwrap());
+    let good = |point: &Point| Outcome::Done(vec![figures(point)], None);
+    go_on(one.path(), Shard::WHOLE, work);
+    go_on(two.path(), Shard::WHOLE, good);
+    for order in [[one.path(), two.path()], [two.path(), one.path()]] {
+        let into = tempdir().unwrap();
+        let (_, records) = merge(into.path(), &order.map(Path::to_path_buf)).unwrap();
+        assert!(records.values().all(|record| record.error.is_none()), "{order:?}");
+        assert_eq!(table_of(into.path()), table_of(two.path()));
+    }
+    // the folder with the failure itself takes in the figures of the other
+    merge(one.path(), &[two.path().into()]).unwrap();
+    assert_eq!(table_of(one.path()), table_of(two.path()));
+}
+
 #[test]
 fn whole_results_are_merged_too() {
     let (one, two, into) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());

@@ -1,6 +1,6 @@
 //! Account of a salvage: what was found again, what got another name, what is lost.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use dovetail_block::BlockDevice;
@@ -169,7 +169,7 @@ impl fmt::Display for Saved {
 impl<D: BlockDevice> Checker<'_, D> {
     /// The account of what the findings of this check will lead to. What has no name has its path
     /// in `/lost+found` by `named`.
-    pub(super) fn account(&self, found: u64, named: &HashMap<Nid, Vec<u8>>) -> Vec<Saved> {
+    pub(super) fn account(&self, found: u64, named: &BTreeMap<Nid, Vec<u8>>) -> Vec<Saved> {
         let nodes = (found > 0).then_some(Saved::Nodes { count: found });
         let of = |finding: &Finding| match finding {
             Finding::InodeUnreachable { ino, name } => named.get(ino).map(|path| {
@@ -192,7 +192,7 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// The path of an inode by the names and parents that inodes have themselves, without a slash
     /// at the end; of what has several names one.
-    fn path_of(&self, ino: Nid, named: &HashMap<Nid, Vec<u8>>) -> Vec<u8> {
+    fn path_of(&self, ino: Nid, named: &BTreeMap<Nid, Vec<u8>>) -> Vec<u8> {
         let (mut names, mut here) = (Vec::new(), ino);
         for _ in 0..DEEPEST {
             if here == self.volume.superblock.root {

@@ -1,6 +1,6 @@
 //! Names in `/lost+found` for inodes that have none, and "." and ".." for directories.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use dovetail_block::{BlockDevice, Scheduler};
 use dovetail_vfs::mode::S_IFDIR;
@@ -65,7 +65,7 @@ impl Names {
     }
 
     /// The paths to be.
-    pub(super) fn paths(&self) -> HashMap<Nid, Vec<u8>> {
+    pub(super) fn paths(&self) -> BTreeMap<Nid, Vec<u8>> {
         self.lost.iter().map(|lost| (lost.ino, path(&lost.name))).collect()
     }
 }
@@ -101,7 +101,7 @@ type Path = (Vec<u8>, Result<Vec<u8>, String>);
 /// The names that were given, and why others were not.
 #[derive(Default)]
 pub(super) struct Given {
-    paths: HashMap<Nid, Path>,
+    paths: BTreeMap<Nid, Path>,
     /// Directories whose "." and ".." could not be mended.
     dots: Vec<(Nid, String)>,
 }
