@@ -29,7 +29,7 @@ const PAGES: u64 = 512;
 const TWO: MapCost = MapCost { accesses: 2 };
 
 /// An entry is the physical page plus one, 0 where the logical page is not mapped.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ChunkMap {
     chunks: Vec<Option<Box<[u32; PAGES as usize]>>>,
 }

@@ -31,7 +31,7 @@ pub(crate) struct BufferEntry {
     fresh: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WriteBuffer {
     capacity: usize,
     entries: Vec<BufferEntry>,

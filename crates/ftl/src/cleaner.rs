@@ -92,7 +92,7 @@ struct Rules {
 }
 
 /// The cleaner of a drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cleaner {
     rules: Rules,
     run: Option<CleaningRun>,

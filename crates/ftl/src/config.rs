@@ -22,7 +22,7 @@ use crate::{cache, metadata, zoned};
 pub const MOST_STREAMS: usize = 16;
 
 /// A drive's configuration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DriveConfig {
     /// Its name in results.
     pub name: String,
@@ -142,7 +142,7 @@ pub(crate) fn most_page_entries(geometry: &Geometry) -> u32 {
 }
 
 /// The cache of a demand-paged map.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MapCacheConfig {
     /// Its policy.
     pub policy: &'static cache::Policy,
@@ -302,13 +302,15 @@ impl DriveConfig {
         self.addresses.unwrap_or(self.user_blocks)
     }
 
-    /// Bytes of memory that simulating the drive takes once all of it was written: sixteen for each
-    /// 4 KiB of a flash page that has one subpage, the map's four for each page of the host's, and
-    /// the four by which each block is checked. A map that follows what is mapped takes as much or
-    /// less (assumed), and what grows with a workload's commands is not counted.
+    /// Bytes of memory that simulating the drive takes once all of it was written: eight for each
+    /// 4 KiB of a flash page and four for the page (eight where addresses have more than 32 bits),
+    /// the map's four for each page of the host's, and the four by which each block is checked. A
+    /// map that follows what is mapped takes as much or less (assumed), and what grows with a
+    /// workload's commands is not counted.
     pub fn memory_bytes(&self) -> u64 {
         let geometry = &self.nand.geometry;
-        let flash = u64::from(geometry.pages()) * 8 * (u64::from(self.subpages()) + 1);
+        let owner = if self.host_pages() >> 32 == 0 { 4 } else { 8 };
+        let flash = u64::from(geometry.pages()) * (8 * u64::from(self.subpages()) + owner);
         let map = 4 * if self.scheme.sparse { self.capacity_pages() } else { self.host_pages() };
         let checks = 4 * self.user_blocks;
         flash.saturating_add(map).saturating_add(checks)

@@ -11,7 +11,7 @@ use crate::stats::Counters;
 use crate::zoned::ZonedDrive;
 
 /// A drive that is switched on, of either kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Storage {
     /// A drive that maps pages.
     PageMapped(Box<Drive>),

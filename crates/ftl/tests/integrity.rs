@@ -39,7 +39,7 @@ fn pick<T: Copy>(rng: &mut Rng, from: &[T]) -> T {
 }
 
 /// A small drive of any kind.
-fn config(rng: &mut Rng) -> DriveConfig {
+pub(crate) fn config(rng: &mut Rng) -> DriveConfig {
     let shape = pick(rng, &[LineShape::Superblock, LineShape::Block]);
     let geometry = Geometry {
         channels: pick(rng, &[1, 2]),

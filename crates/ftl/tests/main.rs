@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 mod cells;
+mod copies;
 mod devirtualize;
 mod drive;
 mod emulated;

@@ -13,7 +13,7 @@ use crate::sparse::Sparse;
 /// A device and the pattern that each of its blocks must hold. A pattern is the number of the
 /// write, of which the lower 32 bits are kept, 0 for an empty block: four bytes a block, for what
 /// was written alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CheckedDevice<D> {
     device: D,
     blocks: u64,

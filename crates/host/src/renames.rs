@@ -6,7 +6,7 @@ use crate::sparse::Sparse;
 
 /// The open batch: old and new addresses. Until it ends both are the same block; what is written to
 /// one of them meanwhile is not known of the other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OpenBatch(Vec<(Lba, Lba)>);
 
 impl OpenBatch {

@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 const CHUNK: u64 = 512;
 
 /// Values by block address, [`Default`] where none was set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sparse<T> {
     chunks: HashMap<u64, Box<[T]>, FxBuildHasher>,
     empty: T,

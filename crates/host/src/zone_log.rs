@@ -80,7 +80,7 @@ enum Purpose {
 }
 
 /// A zone that is being cleaned.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Cleaning {
     victim: u32,
     /// The first block that was not looked at.
@@ -94,7 +94,7 @@ struct Cleaning {
 }
 
 /// Blocks that can be written anywhere, on a device with zones.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ZoneLog<D> {
     below: D,
     zones: Zones,

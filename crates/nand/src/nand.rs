@@ -70,6 +70,26 @@ enum Fate {
     Cut(Torn),
 }
 
+/// A copy is kept by no [`BackingStore`].
+impl Clone for Nand {
+    fn clone(&self) -> Self {
+        Self {
+            config: self.config.clone(),
+            units: self.units,
+            pages_per_block: self.pages_per_block,
+            store: self.store.clone(),
+            timeline: self.timeline.clone(),
+            faults: self.faults.clone(),
+            recent: self.recent.clone(),
+            backing: None,
+            exposures: self.exposures.clone(),
+            retries: self.retries,
+            operations: self.operations,
+            powered: self.powered,
+        }
+    }
+}
+
 impl Nand {
     /// New flash, all erased.
     ///
@@ -405,8 +425,10 @@ impl Nand {
     /// A bad block (a broken rule), a failure of the medium or the end of the block's endurance
     /// ([`NandError::EraseFailed`]: what it held stays), no power.
     pub fn erase(&mut self, at: SimTime, block: BlockId) -> Result<SimTime, NandError> {
-        let state =
-            self.store.blocks.get(block.0 as usize).ok_or(NandError::Argument("no such block"))?;
+        if block.0 as usize >= self.store.blocks.len() {
+            return Err(NandError::Argument("no such block"));
+        }
+        let state = &self.store.blocks[block.0 as usize];
         if state.bad {
             return Err(NandError::BadBlock(block));
         }
@@ -559,28 +581,9 @@ impl Nand {
     /// The copy is kept by nobody.
     #[must_use]
     pub fn after_power_cut(&self, at: SimTime) -> Self {
-        let mut copy = self.copy();
+        let mut copy = self.clone();
         copy.cut_power_at(at);
         copy
-    }
-
-    /// A copy that no [`BackingStore`] keeps.
-    #[must_use]
-    pub fn copy(&self) -> Self {
-        Self {
-            config: self.config.clone(),
-            units: self.units,
-            pages_per_block: self.pages_per_block,
-            store: self.store.clone(),
-            timeline: self.timeline.clone(),
-            faults: self.faults.clone(),
-            recent: self.recent.clone(),
-            backing: None,
-            exposures: self.exposures.clone(),
-            retries: self.retries,
-            operations: self.operations,
-            powered: self.powered,
-        }
     }
 
     /// Start and end of each program and erase that is remembered, in the order of issue.

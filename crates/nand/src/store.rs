@@ -1,4 +1,4 @@
-//! The state of every page and block, packed: sixteen bytes per 4 KiB page.
+//! The state of every page and block, packed: twelve bytes per 4 KiB page that was written.
 //!
 //! A page's word holds its token (44 bits), its stream (4) and its sequence number as a distance
 //! (16 bits) from a base that its block keeps. Where the distance grows beyond 16 bits the block
@@ -7,6 +7,7 @@
 use dovetail_block::{Inode, StreamId};
 
 use crate::cells::CellMode;
+use crate::chunked::Chunked;
 use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::{Payloads, Token};
@@ -43,7 +44,7 @@ pub(crate) struct BlockState {
 pub(crate) struct SavedBlock {
     block: BlockId,
     state: BlockState,
-    pages: Vec<(Vec<u64>, u64)>,
+    pages: Vec<(Vec<u64>, Lpn)>,
 }
 
 impl SavedBlock {
@@ -52,13 +53,18 @@ impl SavedBlock {
     }
 }
 
+/// The words of pages, 32 KiB of them at a time.
+type Words = Chunked<u64, 4096>;
+/// The state of blocks, some 10 KiB of them at a time.
+type Blocks = Chunked<BlockState, 256>;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     geometry: Geometry,
     subpages: usize,
-    words: Vec<u64>,
-    lpns: Vec<u64>,
-    pub(crate) blocks: Vec<BlockState>,
+    words: Words,
+    lpns: Lpns,
+    pub(crate) blocks: Blocks,
     payloads: Payloads,
     /// Set if an inode was ever told: until then no block needs to be asked for one.
     inodes_told: bool,
@@ -71,11 +77,9 @@ impl Store {
         Self {
             geometry,
             subpages,
-            words: vec![0; pages * subpages],
-            lpns: vec![0; pages],
-            blocks: std::iter::repeat_with(BlockState::default)
-                .take(geometry.blocks() as usize)
-                .collect(),
+            words: Words::new(pages * subpages),
+            lpns: Lpns::new(pages),
+            blocks: Blocks::new(geometry.blocks() as usize),
             payloads: Payloads::default(),
             inodes_told: false,
         }
@@ -89,6 +93,7 @@ impl Store {
         self.payloads.resolve(token)
     }
 
+    #[inline]
     pub(crate) fn token(&self, ppn: Ppn, subpage: usize) -> Token {
         Token::from_bits(
             self.words[ppn.0 as usize * self.subpages + subpage] & ((1 << Token::BITS) - 1),
@@ -97,8 +102,7 @@ impl Store {
 
     /// The bytes of memory that the state of pages and blocks takes, without what real bytes take.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.words.len() * 8 + self.lpns.len() * 8 + self.blocks.len() * size_of::<BlockState>())
-            as u64
+        self.words.memory_bytes() + self.lpns.memory_bytes() + self.blocks.memory_bytes()
     }
 
     /// Writes the next page of its block. The caller has checked order and arguments.
@@ -112,11 +116,11 @@ impl Store {
         state.last_seq = oob.seq.0;
         let side = delta << DELTA_SHIFT | u64::from(oob.stream.0) << STREAM_SHIFT;
         let first = ppn.0 as usize * self.subpages;
-        for (word, token) in self.words[first..first + self.subpages].iter_mut().zip(tokens) {
+        for (word, token) in self.words.stretch_mut(first, self.subpages).iter_mut().zip(tokens) {
             state.holds_bytes |= token.has_bytes();
             *word = token.bits() | side;
         }
-        self.lpns[ppn.0 as usize] = oob.lpn.0;
+        self.lpns.set(ppn, oob.lpn);
     }
 
     /// Sets how worn a restored block is; its pages may have raised the last sequence number
@@ -130,13 +134,13 @@ impl Store {
     pub(crate) fn spoil(&mut self, ppn: Ppn, block: BlockId) {
         self.blocks[block.0 as usize].next_page += 1;
         let first = ppn.0 as usize * self.subpages;
-        self.words[first..first + self.subpages].fill(Token::TORN.bits());
+        self.words.stretch_mut(first, self.subpages).fill(Token::TORN.bits());
     }
 
     /// The page, programmed already, was under way when the power went.
     pub(crate) fn tear(&mut self, ppn: Ppn) {
         let first = ppn.0 as usize * self.subpages;
-        self.words[first..first + self.subpages].fill(Token::TORN.bits());
+        self.words.stretch_mut(first, self.subpages).fill(Token::TORN.bits());
     }
 
     /// The page programmed last in `block` had not begun when the power went.
@@ -151,10 +155,8 @@ impl Store {
             let ppn = self.geometry.ppn(block, page);
             (0..self.subpages).for_each(|subpage| self.payloads.retain(self.token(ppn, subpage)));
             let first = ppn.0 as usize * self.subpages;
-            pages.push((
-                self.words[first..first + self.subpages].to_vec(),
-                self.lpns[ppn.0 as usize],
-            ));
+            let words = (first..first + self.subpages).map(|index| self.words[index]).collect();
+            pages.push((words, self.lpns.get(ppn)));
         }
         SavedBlock { block, state, pages }
     }
@@ -170,8 +172,8 @@ impl Store {
         for (page, (words, lpn)) in saved.pages.into_iter().enumerate() {
             let ppn = self.geometry.ppn(saved.block, page as u32);
             let first = ppn.0 as usize * self.subpages;
-            self.words[first..first + self.subpages].copy_from_slice(&words);
-            self.lpns[ppn.0 as usize] = lpn;
+            self.words.stretch_mut(first, self.subpages).copy_from_slice(&words);
+            self.lpns.set(ppn, lpn);
         }
         self.blocks[saved.block.0 as usize] = saved.state;
     }
@@ -184,7 +186,7 @@ impl Store {
         let state = &self.blocks[block.0 as usize];
         let word = self.words[ppn.0 as usize * self.subpages];
         Some(Oob {
-            lpn: Lpn(self.lpns[ppn.0 as usize]),
+            lpn: self.lpns.get(ppn),
             seq: Seq(state.base_of(page) + (word >> DELTA_SHIFT)),
             inode: state.inode_of(page),
             stream: StreamId((word >> STREAM_SHIFT & 0xF) as u8),
@@ -193,9 +195,10 @@ impl Store {
 
     /// The logical page and stream of a programmed, untorn page: what moving it needs, without the
     /// rest.
+    #[inline]
     pub(crate) fn owner(&self, ppn: Ppn) -> (Lpn, StreamId) {
         let word = self.words[ppn.0 as usize * self.subpages];
-        (Lpn(self.lpns[ppn.0 as usize]), StreamId((word >> STREAM_SHIFT & 0xF) as u8))
+        (self.lpns.get(ppn), StreamId((word >> STREAM_SHIFT & 0xF) as u8))
     }
 
     pub(crate) fn inode(&self, ppn: Ppn) -> Inode {
@@ -227,14 +230,48 @@ impl Store {
     /// Drops the bytes that no page refers to: what lay in the drive's memory when the power went.
     pub(crate) fn forget_unreferenced(&mut self) {
         let mut live = Vec::new();
-        for (index, state) in self.blocks.iter().enumerate().filter(|(_, state)| state.holds_bytes)
-        {
+        for (index, state) in self.blocks.iter_written().filter(|(_, state)| state.holds_bytes) {
             for page in 0..state.next_page {
                 let ppn = self.geometry.ppn(BlockId(index as u32), page);
                 live.extend((0..self.subpages).map(|subpage| self.token(ppn, subpage)));
             }
         }
         self.payloads.recount(live.into_iter());
+    }
+}
+
+/// The logical page of each flash page: 32 bits, and 32 more where a thin drive has larger addresses.
+#[derive(Clone, Debug)]
+struct Lpns {
+    low: Chunked<u32, 8192>,
+    high: Chunked<u32, 8192>,
+    /// Set if a larger one was ever written.
+    wide: bool,
+}
+
+impl Lpns {
+    fn new(pages: usize) -> Self {
+        Self { low: Chunked::new(pages), high: Chunked::new(pages), wide: false }
+    }
+
+    #[inline]
+    fn get(&self, ppn: Ppn) -> Lpn {
+        let low = u64::from(self.low[ppn.0 as usize]);
+        if self.wide { Lpn(low | u64::from(self.high[ppn.0 as usize]) << 32) } else { Lpn(low) }
+    }
+
+    #[inline]
+    fn set(&mut self, ppn: Ppn, lpn: Lpn) {
+        self.low[ppn.0 as usize] = lpn.0 as u32;
+        let high = (lpn.0 >> 32) as u32;
+        self.wide |= high != 0;
+        if self.wide {
+            self.high[ppn.0 as usize] = high;
+        }
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.low.memory_bytes() + self.high.memory_bytes()
     }
 }
 

@@ -28,7 +28,7 @@ const FREE_TO_GO: u8 = 0;
 /// Dirty, and its page is not in the second level.
 const HELD: u8 = 1;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Cdftl {
     config: CacheConfig,
     table: Table,

@@ -25,7 +25,7 @@ pub(super) struct Measured {
 /// The condensed form of a translation page as it is now.
 pub(super) type Condense = fn(&CacheConfig, &dyn Shape, TranslationPage) -> Measured;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Condensed {
     changes: EntrySet,
     form: Measured,
@@ -33,7 +33,7 @@ struct Condensed {
     is_stale: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct CondensedPages {
     config: CacheConfig,
     condense: Condense,

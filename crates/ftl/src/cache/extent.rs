@@ -29,7 +29,7 @@ pub(super) const FEWEST_BYTES: u64 = 8 * (EXTENT_BYTES + NODE_BYTES);
 /// in a new translation page.
 pub(super) const MOST_ADDED: u64 = 3 * EXTENT_BYTES + NODE_BYTES;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Extents {
     config: CacheConfig,
     runs: Runs,

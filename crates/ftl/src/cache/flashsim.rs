@@ -37,7 +37,7 @@ struct Rank {
     since: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Aged {
     table: Table,
     /// The rank of each slot.

@@ -57,7 +57,7 @@ pub(super) fn page_bytes(config: &CacheConfig, shape: PageShape) -> u64 {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Lanes {
     config: CacheConfig,
     runs: Runs,

@@ -126,8 +126,26 @@ pub trait Shape {
     fn follows(&self, entry: Entry) -> bool;
 }
 
+/// The copy of a cache behind its trait; a cache that is [`Clone`] has it.
+pub trait CopyCache {
+    /// A cache of its own with the same content.
+    fn copy(&self) -> Box<dyn Cache>;
+}
+
+impl<C: Cache + Clone + 'static> CopyCache for C {
+    fn copy(&self) -> Box<dyn Cache> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Cache> {
+    fn clone(&self) -> Self {
+        (**self).copy()
+    }
+}
+
 /// A cache of mapping entries.
-pub trait Cache: std::fmt::Debug + Send {
+pub trait Cache: std::fmt::Debug + Send + CopyCache {
     /// Makes `entry` available, marks it dirty if it is for a write, and says whether it was there
     /// before. What has to be done on flash is added to `steps`: first what makes room, then the
     /// read of the entry's translation page.
@@ -167,6 +185,12 @@ pub struct Policy {
     pub about: &'static str,
     /// Builds an empty cache.
     pub build: fn(CacheConfig) -> Box<dyn Cache>,
+}
+
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 /// All cache policies.

@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 use super::TranslationPage;
 use super::list::{Links, List};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pages<T> {
     slots: Vec<(TranslationPage, T)>,
     free: Vec<u32>,

@@ -61,7 +61,7 @@ pub(super) struct PageShape {
 /// Bytes that the runs of a translation page take.
 pub(super) type PageBytes = fn(&CacheConfig, PageShape) -> u64;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Runs {
     config: CacheConfig,
     page_bytes: PageBytes,

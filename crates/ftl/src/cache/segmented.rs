@@ -22,7 +22,7 @@ pub(super) enum WriteBack {
     ByPage,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SegmentedLru {
     table: Table,
     probationary: List,

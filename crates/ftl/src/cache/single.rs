@@ -4,7 +4,7 @@ use super::table::Table;
 use super::{Access, Cache, CacheStep, Entry, Occupancy, Shape, TranslationPage};
 
 /// A policy over single entries.
-pub(super) trait SingleEntries: std::fmt::Debug + Send {
+pub(super) trait SingleEntries: Clone + std::fmt::Debug + Send + 'static {
     /// The entries.
     fn table(&self) -> &Table;
 

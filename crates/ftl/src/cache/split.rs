@@ -26,7 +26,7 @@ const READ_TAG: u8 = 1;
 const HIT_BY_WRITE: u8 = 2;
 
 /// A floor under the write part besides MAHT.
-pub(super) trait Floor: std::fmt::Debug + Send {
+pub(super) trait Floor: Clone + std::fmt::Debug + Send + 'static {
     /// Entries of the write part that reads do not take.
     fn entries(&self) -> usize;
 
@@ -41,7 +41,7 @@ pub(super) trait Floor: std::fmt::Debug + Send {
 }
 
 /// The paper's: MAHT alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Maht;
 
 impl Floor for Maht {
@@ -56,7 +56,7 @@ impl Floor for Maht {
     fn write_entry_left(&mut self, _: Option<TranslationPage>) {}
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Split<F> {
     table: Table,
     read: List,

@@ -43,7 +43,7 @@ pub(super) fn entries(config: CacheConfig) -> usize {
     config.entries() - ghosts(config)
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ghosts {
     entries: usize,
     most: usize,
@@ -89,7 +89,7 @@ impl Floor for Ghosts {
 }
 
 /// The things of the last evictions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Lately<T> {
     evictions: u64,
     places: usize,

@@ -24,7 +24,7 @@ fn hash(entry: Entry) -> u64 {
     FxBuildHasher.hash_one(entry)
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Table {
     config: CacheConfig,
     capacity: usize,

@@ -32,7 +32,7 @@ pub(super) const SWITCH: i32 = 3;
 const CLEAN: u8 = 0;
 const DIRTY: u8 = 1;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Node {
     /// By tag.
     entries: [List; 2],
@@ -44,7 +44,7 @@ impl Node {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tpftl {
     config: CacheConfig,
     table: Table,

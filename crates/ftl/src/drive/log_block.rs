@@ -30,7 +30,7 @@ enum Merge {
 }
 
 /// The pages of the host's that count in a line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Contents {
     /// Their logical blocks.
     blocks: BTreeSet<u64>,

@@ -61,7 +61,7 @@ pub use recover::{RecoveryReport, UnrecoveredDrive};
 /// last. A command changes the drive's state at once; the
 /// time that it takes is what its flash operations reserve. After [`DeviceError::PowerLost`] the
 /// drive answers nothing else; [`Drive::into_unrecovered`] is the way back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Drive {
     config: DriveConfig,
     medium: Medium,

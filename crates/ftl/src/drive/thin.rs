@@ -25,7 +25,7 @@ use super::Drive;
 const PIECES: u64 = 16;
 
 /// Pages that discards have unmapped.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Freed {
     /// Those whose records are not written.
     pub(super) unwritten: u64,

@@ -110,7 +110,7 @@ pub(crate) enum Step {
 }
 
 /// The log lines of a drive, the oldest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LogBlocks {
     config: LogBlockConfig,
     logs: Vec<Log>,

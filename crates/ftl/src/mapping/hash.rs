@@ -33,7 +33,7 @@ struct HashEntry {
     next: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct HashMap {
     buckets: Vec<u32>,
     entries: Vec<HashEntry>,

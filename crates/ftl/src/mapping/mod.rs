@@ -21,8 +21,26 @@ pub struct MapCost {
     pub accesses: u32,
 }
 
+/// The copy of a map behind its trait; a map that is [`Clone`] has it.
+pub trait CopyMap {
+    /// A map of its own with the same entries.
+    fn copy(&self) -> Box<dyn Mapping>;
+}
+
+impl<M: Mapping + Clone + 'static> CopyMap for M {
+    fn copy(&self) -> Box<dyn Mapping> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Mapping> {
+    fn clone(&self) -> Self {
+        (**self).copy()
+    }
+}
+
 /// A map from logical to physical pages.
-pub trait Mapping: std::fmt::Debug + Send {
+pub trait Mapping: std::fmt::Debug + Send + CopyMap {
     /// Returns where `lpn` is, if it is mapped.
     fn lookup(&self, lpn: Lpn) -> (Option<Ppn>, MapCost);
 
@@ -106,6 +124,12 @@ pub struct Scheme {
     pub sparse: bool,
     /// Builds an empty map.
     pub build: fn(shape: MapShape) -> Box<dyn Mapping>,
+}
+
+impl PartialEq for Scheme {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 /// All mapping schemes.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dovetail_nand::{Lpn, Ppn};
+use dovetail_nand::{Chunked, Lpn, Ppn};
 
 use super::{MapCost, Mapping, Scheme, look_up_each};
 
@@ -10,16 +10,17 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: "page",
     about: "dense table, 4 bytes for each logical page",
     sparse: false,
-    build: |shape| Box::new(PageMap { table: vec![0; shape.pages as usize] }),
+    build: |shape| Box::new(PageMap { table: Chunked::new(shape.pages as usize) }),
 };
 
 const ONE: MapCost = MapCost { accesses: 1 };
 
 /// Entry `i` is the physical page of logical page `i` plus one, 0 where it is unmapped: a fresh
-/// table is zeros, of which the host needs no memory until they are written.
-#[derive(Debug)]
+/// table is zeros, of which the host needs no memory until they are written, the entries of 1024
+/// pages at a time.
+#[derive(Clone, Debug)]
 struct PageMap {
-    table: Vec<u32>,
+    table: Chunked<u32, 1024>,
 }
 
 impl Mapping for PageMap {
@@ -29,6 +30,10 @@ impl Mapping for PageMap {
 
     fn update(&mut self, lpn: Lpn, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
         let entry = to.map_or(0, |ppn| ppn.0 + 1);
+        // what was never mapped is not made to be unmapped
+        if to.is_none() && self.table.written(lpn.0 as usize).is_none() {
+            return (None, ONE);
+        }
         let before = std::mem::replace(&mut self.table[lpn.0 as usize], entry);
         (before.checked_sub(1).map(Ppn), ONE)
     }
@@ -38,7 +43,7 @@ impl Mapping for PageMap {
     }
 
     fn mapped(&self) -> u64 {
-        self.table.iter().filter(|&&entry| entry != 0).count() as u64
+        self.table.iter_written().filter(|(_, entry)| **entry != 0).count() as u64
     }
 
     fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
@@ -46,12 +51,13 @@ impl Mapping for PageMap {
     }
 
     fn copy_places(&self, first: Lpn, places: &mut [u32]) {
-        let first = first.0 as usize;
-        places.copy_from_slice(&self.table[first..first + places.len()]);
+        for (place, index) in places.iter_mut().zip(first.0 as usize..) {
+            *place = self.table[index];
+        }
     }
 
     fn expect(&self, lpn: Lpn) {
-        prefetch(&self.table, lpn.0 as usize);
+        prefetch(self.table.written(lpn.0 as usize));
     }
 }
 
@@ -59,13 +65,13 @@ impl Mapping for PageMap {
 /// together: asking ahead makes the benchmark `random_write` half as fast again.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "measured hot path; there is no safe prefetch")]
-pub(super) fn prefetch(table: &[u32], index: usize) {
+pub(super) fn prefetch(entry: Option<&u32>) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    if let Some(entry) = table.get(index) {
+    if let Some(entry) = entry {
         // SAFETY: prefetching has no effect on memory and the address is that of a live reference.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) }
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn prefetch(_: &[u32], _: usize) {}
+pub(super) fn prefetch(_: Option<&u32>) {}

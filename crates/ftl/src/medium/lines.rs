@@ -137,7 +137,7 @@ impl Order {
 }
 
 /// All lines of a drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Lines {
     geometry: Geometry,
     shape: LineShape,

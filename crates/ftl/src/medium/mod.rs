@@ -31,7 +31,7 @@ pub(crate) use unrecovered::UnrecoveredMedium;
 use validity::LiveSubpages;
 
 /// Flash that is filled line by line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Medium {
     nand: Nand,
     lines: Lines,

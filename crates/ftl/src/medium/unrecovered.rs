@@ -23,7 +23,7 @@ impl UnrecoveredMedium {
 
     /// Another one like it.
     pub(crate) fn copy(&self) -> Self {
-        Self { nand: self.nand.copy() }
+        Self { nand: self.nand.clone() }
     }
 
     /// The flash, to be looked at.

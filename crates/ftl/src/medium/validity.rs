@@ -12,7 +12,7 @@ use super::lines::LineId;
 use crate::bits::Bits;
 
 /// One bit a subpage of every flash page: whether it holds data. For pages of several subpages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LiveSubpages {
     bits: Bits,
     subpages: u32,

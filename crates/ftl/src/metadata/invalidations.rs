@@ -9,7 +9,7 @@ use dovetail_nand::{Ppn, Seq};
 use super::journal::{Bitmap, Record};
 
 /// The dead versions of all blocks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Invalidations {
     /// Runs of blocks by their first one: where they end, and when they were last discarded.
     discarded: BTreeMap<u64, (u64, Seq)>,

@@ -71,7 +71,7 @@ impl Record {
 }
 
 /// The content of a bitmap page.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bitmap {
     /// The flash page of the first bits.
     pub(crate) first: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Bitmap {
 }
 
 /// Records of discards, and which bitmap pages lag behind what is dead.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Journal {
     pending: Vec<Record>,
     /// Bitmap pages in whose range something has died since they were last written.

@@ -106,7 +106,7 @@ pub(crate) struct LogPage {
 pub(crate) type TablePage = Vec<(Ppn, Remapped)>;
 
 /// The slots of the log, and which tables lag behind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RemapLog {
     width: AddressWidth,
     /// Of a flash page.

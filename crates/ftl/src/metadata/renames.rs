@@ -35,7 +35,7 @@ impl BatchPage {
 }
 
 /// The state of a drive that devirtualises.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Renames {
     space: DeviceSpace,
     first_lpn: u64,

@@ -43,14 +43,14 @@ pub(crate) fn deaths(moves: &[Move]) -> impl Iterator<Item = Lpn> {
 }
 
 /// The owners of flash pages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ownership {
     /// Of a drive that remaps.
     remaps: Option<Box<Remaps>>,
 }
 
 /// Remaps, held, under way and done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Remaps {
     held: HeldRemaps,
     reverse: ReverseMap,

@@ -6,7 +6,7 @@
 //! the version that replaced it may still be under way and torn by a power cut. A page that is
 //! moved is programmed with the right out-of-band area and needs no entry at its new place.
 
-use dovetail_nand::{BlockId, Divisor, Geometry, Lpn, Ppn, Seq};
+use dovetail_nand::{BlockId, Chunked, Divisor, Geometry, Lpn, Ppn, Seq};
 
 /// The owner of a remapped page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +42,18 @@ pub(crate) struct ReverseMap {
     geometry: Geometry,
     units: Divisor,
     pages_per_block: Divisor,
-    blocks: Vec<Option<Box<[PackedEntry]>>>,
+    blocks: Chunked<Option<Box<[PackedEntry]>>, 512>,
+    /// Set if an entry was ever made: until then no page needs to be looked up.
+    used: bool,
 }
 
 impl ReverseMap {
     /// Without entries.
     pub(crate) fn new(geometry: Geometry) -> Self {
-        let blocks = std::iter::repeat_with(|| None).take(geometry.blocks() as usize).collect();
+        let blocks = Chunked::new(geometry.blocks() as usize);
         let (units, pages_per_block) =
             (Divisor::new(geometry.units()), Divisor::new(geometry.pages_per_block));
-        Self { geometry, units, pages_per_block, blocks }
+        Self { geometry, units, pages_per_block, blocks, used: false }
     }
 
     /// Takes all entries out.
@@ -69,6 +71,9 @@ impl ReverseMap {
 
     /// The entry of a page.
     pub(crate) fn get(&self, ppn: Ppn) -> Option<Remapped> {
+        if !self.used {
+            return None;
+        }
         let (block, page) = self.locate(ppn);
         self.blocks[block.0 as usize].as_ref().and_then(|slots| slots[page as usize].get())
     }
@@ -77,6 +82,7 @@ impl ReverseMap {
     pub(super) fn set(&mut self, ppn: Ppn, entry: Option<Remapped>) -> Option<Remapped> {
         let (block, page) = self.locate(ppn);
         let pages = self.geometry.pages_per_block as usize;
+        self.used = true;
         let slots = self.blocks[block.0 as usize]
             .get_or_insert_with(|| vec![PackedEntry::default(); pages].into());
         let slot = entry.map(PackedEntry::new).unwrap_or_default();
@@ -92,17 +98,19 @@ impl ReverseMap {
 
     /// Drops the entries of an erased block.
     pub(super) fn forget(&mut self, block: BlockId) -> Option<BlockEntries> {
+        self.blocks[block.0 as usize].as_ref()?;
         self.blocks[block.0 as usize].take().map(BlockEntries)
     }
 
     /// Brings back what [`ReverseMap::forget`] dropped.
     pub(super) fn restore(&mut self, block: BlockId, entries: BlockEntries) {
         self.blocks[block.0 as usize] = Some(entries.0);
+        self.used = true;
     }
 
     /// All entries, by block.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Ppn, Remapped)> {
-        self.blocks.iter().enumerate().flat_map(move |(block, slots)| {
+        self.blocks.iter_written().flat_map(move |(block, slots)| {
             let slots = slots.as_deref().unwrap_or_default();
             slots.iter().enumerate().filter_map(move |(page, slot)| {
                 Some((self.geometry.ppn(BlockId(block as u32), page as u32), slot.get()?))
@@ -121,7 +129,8 @@ impl ReverseMap {
 
     /// Pages that entries are kept for: those of blocks that have any.
     pub(super) fn pages(&self) -> u64 {
-        self.blocks.iter().flatten().count() as u64 * u64::from(self.geometry.pages_per_block)
+        let blocks = self.blocks.iter_written().filter(|(_, slots)| slots.is_some()).count() as u64;
+        blocks * u64::from(self.geometry.pages_per_block)
     }
 }
 

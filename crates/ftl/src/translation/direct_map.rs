@@ -13,7 +13,7 @@ use crate::bits::Bits;
 use crate::mapping::{MapCost, Mapping};
 
 /// A map around another one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct DirectMap {
     entries: Box<dyn Mapping>,
     /// The page of place 0.

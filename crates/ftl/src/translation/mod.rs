@@ -25,7 +25,7 @@ pub(crate) use paging::{
 use system_pages::SystemPages;
 
 /// The addresses of all pages, the host's and the drive's own.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Translation {
     /// The host's pages.
     map: Box<dyn Mapping>,

@@ -4,7 +4,7 @@
 use dovetail_nand::{Lpn, Ppn};
 
 /// The places of the drive's own pages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SystemPages {
     first: u64,
     places: Vec<Option<Ppn>>,

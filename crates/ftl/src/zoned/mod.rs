@@ -43,7 +43,7 @@ pub use recover::{UnrecoveredZonedDrive, ZonedRecovery};
 ///
 /// As [`Drive`], it takes commands in the order of their times, changes its state at once, and
 /// answers nothing after [`DeviceError::PowerLost`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ZonedDrive {
     config: DriveConfig,
     layout: ZoneLayout,
@@ -90,7 +90,7 @@ struct OwnWrites {
 }
 
 /// A zone that is being written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Active {
     slot: u32,
     /// Blocks on the zone's own flash: a multiple of what a die programs in one go, until it is

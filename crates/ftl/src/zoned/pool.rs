@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use dovetail_nand::{BlockId, Nand};
 
 /// Free erase blocks by unit of the flash.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pool {
     free: Vec<BinaryHeap<Reverse<(u32, BlockId)>>>,
 }

@@ -114,7 +114,7 @@ impl Class {
 }
 
 /// Slabs of words.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Arena {
     chunk_units: usize,
     has_owners: bool,

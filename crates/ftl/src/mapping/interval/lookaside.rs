@@ -33,7 +33,7 @@ pub(super) const KNOWN: MapCost = MapCost { accesses: 2 };
 
 /// A covered run. Each field is read and written on its own, in one width: reads that span several
 /// writes would wait for all memory accesses before them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 #[repr(align(32))]
 struct KnownRun {
     start: Cell<u64>,
@@ -65,7 +65,7 @@ const _: () = assert!(RUN_BYTES == 1 << RUN_SHIFT);
 const RUN_SHIFT: u32 = 5;
 
 /// The known runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lookaside {
     stream: KnownRun,
     /// The bytes from the first run to the last.

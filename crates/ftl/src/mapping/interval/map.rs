@@ -17,7 +17,7 @@ use super::zone::{ZONE_BYTES, ZoneNode};
 pub(super) const LINE_ENTRIES: u32 = 16;
 
 /// A map from logical pages of 2^61 blocks to physical pages, whose memory follows what is mapped.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct IntervalMap {
     pub(super) layout: Layout,
     pub(super) slabs: Slabs,

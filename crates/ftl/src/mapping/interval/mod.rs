@@ -74,7 +74,7 @@ impl Mapping for IntervalMap {
 
     fn expect(&self, lpn: Lpn) {
         if let Some(index) = self.entry_index(lpn.into()) {
-            super::page::prefetch(self.words(), index);
+            super::page::prefetch(self.words().get(index));
         }
     }
 }

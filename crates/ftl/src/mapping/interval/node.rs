@@ -34,7 +34,7 @@ pub(super) const NODE_BYTES: u64 = NODE_WORDS as u64 * 4;
 const DIRECTORY: u32 = 1 << 31;
 
 /// The memory of all nodes and of all tables.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Slabs {
     /// Zone nodes, with the map nodes in them, and directories.
     pub(super) nodes: Arena,

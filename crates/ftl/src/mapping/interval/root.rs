@@ -35,7 +35,7 @@ const ZONES_PER_VALID: u64 = 8;
 const ENTRIES_PER_STEP: usize = 32;
 
 /// An array of zone nodes; 0 is a zone without valid pages.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Root {
     start: u64,
     slots: Vec<u32>,
@@ -122,7 +122,7 @@ impl Root {
 }
 
 /// The zones of one area.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Zones {
     root: Root,
     /// The new root while it is being made.

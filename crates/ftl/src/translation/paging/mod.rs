@@ -39,7 +39,7 @@ const DIRECTORY_ENTRY_BYTES: u64 = 4 + 2;
 /// The same with the translation page's number, on a thin drive that has no table of all of them.
 const SPARSE_DIRECTORY_ENTRY_BYTES: u64 = 8 + DIRECTORY_ENTRY_BYTES;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Paging {
     cache: Box<dyn Cache>,
     config: CacheConfig,

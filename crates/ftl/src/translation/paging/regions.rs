@@ -6,7 +6,7 @@ use rustc_hash::FxBuildHasher;
 use crate::cache::TranslationPage;
 
 /// Counts of mapped entries of each translation page, where there are any.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Regions(HashMap<TranslationPage, u32, FxBuildHasher>);
 
 impl Regions {
