@@ -61,7 +61,7 @@ pub use edit::{Edit, same_name, split, would_overwrite};
 pub use error::Error;
 pub use fit::{Content, content_of, free_bytes, replaced};
 pub use format::{FORMATS, Files, Format, Inspected, Mount, Structure, Tell, format_of};
-pub use list::{Listing, list, list_tree};
+pub use list::{Entry, Listing, entries, list, list_tree};
 pub use medium::{Medium, NewZones, OpenError, is_drive};
 pub use partitions::Partition;
 pub use path::{find, resolve};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use dovetail_vfs::{Attr, Ino, shown};
+use dovetail_vfs::{Attr, DirEntry, Ino, mode, shown};
 
 use crate::line::line;
 use crate::{Error, Tree, resolve};
@@ -67,13 +67,76 @@ pub fn list_tree(
     Ok(())
 }
 
-/// The directories of a directory: name and inode.
-type Below = Vec<(Vec<u8>, Ino)>;
+/// A file of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Path from the root.
+    pub path: Vec<u8>,
+    /// Attributes.
+    pub attr: Attr,
+    /// Target of a symbolic link.
+    pub target: Option<Vec<u8>>,
+}
 
-fn directory(tree: &mut dyn Tree, dir: Ino, path: &[u8]) -> Result<(Listing, Below), Error> {
-    let mut entries = Vec::new();
+/// The file at `path`; of a directory those in it and, if `recursive`, all below it. A directory
+/// comes before what it holds. Returns them, and sentences about damage.
+///
+/// # Errors
+/// No such path; the first directory that cannot be read.
+pub fn entries(
+    tree: &mut dyn Tree,
+    path: &[u8],
+    recursive: bool,
+) -> Result<(Vec<Entry>, Vec<String>), Error> {
+    let found = resolve(tree, path, true)?;
+    let (mut all, mut damage) = (Vec::new(), Vec::new());
+    if !found.is_dir() {
+        all.push(Entry { path: path.to_vec(), attr: found, target: None });
+        return Ok((all, damage));
+    }
+    let start: &[u8] = if path == b"/" { b"" } else { path.strip_suffix(b"/").unwrap_or(path) };
+    // of a damaged tree a directory may lie below itself
+    let mut seen = HashSet::from([found.ino]);
+    let mut todo = vec![(start.to_vec(), found.ino)];
+    let mut is_first = true;
+    while let Some((folder, ino)) = todo.pop() {
+        let inside = match sorted(tree, ino) {
+            Err(error) if is_first => return Err(error),
+            Err(error) => {
+                damage.push(format!("{}: {error}", shown(&folder)));
+                continue;
+            }
+            Ok(inside) => inside,
+        };
+        is_first = false;
+        let mut below = Vec::new();
+        for entry in inside {
+            let path = [&folder[..], b"/", &entry.name].concat();
+            let target = |tree: &mut dyn Tree| match mode::is_symlink(entry.kind) {
+                true => tree.read_link(entry.ino).map(Some),
+                false => Ok(None),
+            };
+            match tree.attr(entry.ino).and_then(|attr| Ok((attr, target(tree)?))) {
+                Ok((attr, target)) => {
+                    if recursive && attr.is_dir() && seen.insert(entry.ino) {
+                        below.push((path.clone(), entry.ino));
+                    }
+                    all.push(Entry { path, attr, target });
+                }
+                Err(error) => damage.push(format!("{}: {error}", shown(&path))),
+            }
+        }
+        damage.extend(left_out(tree, ino, &folder)?);
+        todo.extend(below.into_iter().rev());
+    }
+    Ok((all, damage))
+}
+
+/// The entries of a directory by name.
+fn sorted(tree: &mut dyn Tree, dir: Ino) -> Result<Vec<DirEntry>, Error> {
+    let mut entries: Vec<DirEntry> = Vec::new();
     loop {
-        let cookie = entries.last().map_or(0, |entry: &dovetail_vfs::DirEntry| entry.cookie);
+        let cookie = entries.last().map_or(0, |entry| entry.cookie);
         let more = tree.list(dir, cookie).map_err(Error::failed)?;
         if more.is_empty() {
             break;
@@ -81,6 +144,20 @@ fn directory(tree: &mut dyn Tree, dir: Ino, path: &[u8]) -> Result<(Listing, Bel
         entries.extend(more);
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// Sentences about parts of a directory that cannot be read.
+fn left_out(tree: &mut dyn Tree, dir: Ino, path: &[u8]) -> Result<Vec<String>, Error> {
+    let left = tree.left_out(dir).map_err(Error::failed)?;
+    Ok(left.sentences().map(|why| format!("{}: {why}", shown(path))).collect())
+}
+
+/// The directories of a directory: name and inode.
+type Below = Vec<(Vec<u8>, Ino)>;
+
+fn directory(tree: &mut dyn Tree, dir: Ino, path: &[u8]) -> Result<(Listing, Below), Error> {
+    let entries = sorted(tree, dir)?;
     let (mut listing, mut below) = (Listing::default(), Vec::new());
     for entry in entries {
         let name = shown(&entry.name);
@@ -93,7 +170,6 @@ fn directory(tree: &mut dyn Tree, dir: Ino, path: &[u8]) -> Result<(Listing, Bel
             Err(error) => listing.damage.push(format!("{name}: {error}")),
         }
     }
-    let left = tree.left_out(dir).map_err(Error::failed)?;
-    listing.damage.extend(left.sentences().map(|why| format!("{}: {why}", shown(path))));
+    listing.damage.extend(left_out(tree, dir, path)?);
     Ok((listing, below))
 }

@@ -10,7 +10,7 @@ use dovetail_time::SimTime;
 use crate::results::ZoneLogResult;
 
 /// A drive, as commands reach it; what it says of itself is what the drive says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Below {
     /// The drive itself.
     Drive(Box<Storage>),

@@ -31,17 +31,20 @@
 
 mod below;
 pub mod bench;
+pub mod compare;
 mod lane;
 #[cfg(unix)]
 pub mod linux;
 mod map_cache;
 mod parallel;
 mod precondition;
+mod prepared;
 mod progress;
 mod record;
 pub mod replay;
 pub mod results;
 
 pub use dovetail_host::HostCosts;
-pub use parallel::run_all;
+pub use parallel::{run_all, run_in_order};
+pub use prepared::{NewDrive, Prepared, Reserved, Turn, order};
 pub use progress::{Progress, Stage};

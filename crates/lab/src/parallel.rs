@@ -10,12 +10,25 @@ pub fn run_all<J: Sync, R: Send>(
     threads: usize,
     work: impl Fn(usize, &J) -> R + Sync,
 ) -> Vec<R> {
+    let order: Vec<usize> = (0..jobs.len()).collect();
+    run_in_order(jobs, &order, threads, work)
+}
+
+/// Runs jobs as [`run_all`] does, begun in an order of their indices; results come in that of the
+/// jobs.
+pub fn run_in_order<J: Sync, R: Send>(
+    jobs: &[J],
+    order: &[usize],
+    threads: usize,
+    work: impl Fn(usize, &J) -> R + Sync,
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(jobs.len()));
     let worker = || {
         loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(index) else { return };
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&index) = order.get(place) else { return };
+            let Some(job) = jobs.get(index) else { continue };
             let result = work(index, job);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
         }
@@ -43,6 +56,8 @@ mod tests {
                 jobs.iter().map(|j| j * 2).collect::<Vec<_>>()
             );
         }
+        let order: Vec<usize> = (0..100).rev().collect();
+        assert_eq!(run_in_order(&jobs, &order, 3, |_, job| *job), jobs);
         assert_eq!(run_all(&[] as &[u64], 2, |_, job| *job), Vec::<u64>::new());
     }
 }

@@ -4,7 +4,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dovetail_lab::bench::{BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use dovetail_lab::Prepared;
+use dovetail_lab::bench::{
+    BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack, new_drives,
+};
 use dovetail_lab::results::{Results, RunResult};
 use dovetail_workload::personality::Personality;
 
@@ -177,5 +180,33 @@ fn a_run_says_how_far_it_has_come() {
         assert!(shares.len() > 2 && shares.is_sorted(), "{stage:?}: {shares:?}");
         assert!(shares[0] < 0.6 && shares.iter().all(|share| *share <= 1.0), "{shares:?}");
         assert!(shares.last().is_some_and(|last| *last > 0.6), "{stage:?}: {shares:?}");
+    }
+}
+
+/// Two stacks and three seeds make six runs on three drives.
+#[test]
+fn runs_that_share_preconditioned_drives_have_the_results_of_their_own() {
+    let job = JOB.replace("size=8m", "size=1g");
+    let source = Source::fio(&job, "test.fio", &[]).unwrap();
+    let whole = |stack| Stack { partition: None, memory: "1GiB".into(), ..stack };
+    let (stacks, stop) = (stacks().map(whole), AtomicBool::new(false));
+    let alone = Experiment {
+        precondition: true,
+        repetitions: 3,
+        scale: "1/128".parse().unwrap(),
+        fill: None,
+        ..experiment(&source, &stacks, &stop)
+    };
+    let (results, failures) = alone.run(2, &|_| {});
+    assert!(failures.is_empty() && results.runs.iter().all(|run| run.error.is_none()));
+    assert!(results.runs.len() == 6 && results.runs.iter().all(|run| run.precondition.is_some()));
+    let expected = text(&results);
+    for threads in [1, 2] {
+        let drives = Prepared::within(1 << 30);
+        let new = new_drives(&stacks, alone.scale, (alone.seed, alone.repetitions)).unwrap();
+        new.iter().for_each(|drive| drives.expect(drive));
+        let (results, failures) = Experiment { drives: &drives, ..alone }.run(threads, &|_| {});
+        assert!(failures.is_empty(), "{failures:?}");
+        assert_eq!((text(&results) == expected, drives.aged()), (true, 3), "{threads}");
     }
 }

@@ -201,7 +201,7 @@ fn watch(
         scale: setting.scale,
         seed: setting.seed,
         stop: &|| setting.go_on().is_err(),
-        precondition: false,
+        precondition: None,
         final_sync: false,
         restart: false,
         progress: &|_| {},

@@ -71,7 +71,7 @@ pub(crate) fn watched(
         scale: setting.scale,
         seed: setting.seed,
         stop: &|| setting.stop.load(Ordering::Relaxed),
-        precondition: false,
+        precondition: None,
         final_sync: false,
         restart: false,
         progress: &|_| {},

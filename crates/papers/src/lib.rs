@@ -70,10 +70,11 @@ pub mod theory;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dovetail_lab::Prepared;
 use dovetail_lab::bench::{BenchError, Experiment, Fill, Source, Stack};
 use dovetail_lab::results::{Results, RunResult};
 use dovetail_time::Ratio;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use change::{Change, Changes};
 pub use drawn::Drawn;
@@ -165,7 +166,7 @@ pub struct Comparison {
 }
 
 /// Judgement of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Our result meets the rule.
@@ -207,8 +208,24 @@ impl Serialize for Comparison {
     }
 }
 
+/// A row without a rule is shown, whatever its verdict says.
+impl<'de> Deserialize<'de> for Comparison {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Written {
+            what: String,
+            paper: String,
+            ours: String,
+            rule: String,
+            verdict: Verdict,
+        }
+        let Written { what, paper, ours, rule, verdict } = Written::deserialize(deserializer)?;
+        Ok(Self { what, paper, ours, rule, agrees: verdict == Verdict::Agrees })
+    }
+}
+
 /// A figure, run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reproduction {
     /// The statements.
     pub comparisons: Vec<Comparison>,
@@ -269,6 +286,7 @@ impl Setting<'_> {
             repetitions: 1,
             stop: self.stop,
             precondition: false,
+            drives: &Prepared::none(),
             final_sync: plan.final_sync,
             restart: plan.restart,
             progress: &|_, _| {},

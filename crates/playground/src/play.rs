@@ -7,7 +7,7 @@ use dovetail_block::BLOCK_SIZE;
 use dovetail_host::{Request as Command, RequestKind};
 use dovetail_lab::bench::{BenchError, Job, Source, Stack, View, Watcher, Watchers, run_watched};
 use dovetail_lab::results::Results;
-use dovetail_lab::{Progress, Stage};
+use dovetail_lab::{Prepared, Progress, Stage};
 use dovetail_time::Ratio;
 use serde::{Deserialize, Serialize};
 
@@ -84,13 +84,16 @@ fn perform(request: &Request, listener: &dyn Listener) -> Result<Results, BenchE
     let stack = stack(request)?;
     let mut workload = source.start_on(&stack, scale, request.seed)?;
     let progress = |progress: Progress| tell_preparation(listener, progress);
+    let alone = Prepared::none();
+    let aged = request.precondition.then(|| stack.new_drive(scale, request.seed)).transpose()?;
+    let turn = aged.map(|drive| alone.turn(drive));
     let job = Job {
         label: stack.name.clone(),
         stack: &stack,
         scale,
         seed: request.seed,
         stop: &|| false,
-        precondition: request.precondition,
+        precondition: turn.as_ref(),
         final_sync: false,
         restart: false,
         progress: &progress,

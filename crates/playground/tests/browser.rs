@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
+use dovetail_lab::Prepared;
 use dovetail_lab::bench::{Experiment, Source, Stack};
 use dovetail_lab::results::Results;
 use serde_json::json;
@@ -107,6 +108,7 @@ fn its_results_are_those_of_the_command_line() {
         repetitions: 1,
         stop: &AtomicBool::new(false),
         precondition: false,
+        drives: &Prepared::none(),
         final_sync: false,
         restart: false,
         progress: &|_, _| {},

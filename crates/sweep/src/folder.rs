@@ -123,13 +123,31 @@ impl Folder {
         replace(path, text)
     }
 
-    /// Writes a file of the folder, such as the table: complete, or as it was.
+    /// Writes a file of the folder, such as the table, from all that is finished: complete, or as it
+    /// was. Of several processes each sees what those before it saw.
     ///
     /// # Errors
-    /// It cannot be written.
-    pub fn write(&self, name: &str, text: &str) -> Result<(), SweepError> {
-        replace(&self.path.join(name), text)
+    /// The folder cannot be read or written; those of `text`.
+    pub fn write<E: From<SweepError>>(
+        &self,
+        name: &str,
+        text: impl FnOnce(&BTreeMap<u32, Record>) -> Result<String, E>,
+    ) -> Result<(), E> {
+        let head = self.path.join(HEAD);
+        let lock = File::open(&head).map_err(io(&head))?;
+        lock.lock().map_err(io(&head))?;
+        let text = text(&self.records()?)?;
+        Ok(replace(&self.path.join(name), &text)?)
     }
+}
+
+/// The sweep of a folder and the results of all its finished points, as they are: nothing is
+/// written or locked, and another process may be at work on it.
+///
+/// # Errors
+/// It is no folder of a sweep, or cannot be read.
+pub fn read(folder: &Path) -> Result<(Sweep, BTreeMap<u32, Record>), SweepError> {
+    Ok((head(folder)?.sweep, records(folder)?))
 }
 
 /// Joins folders of one sweep: `into` gets the results of all. Returns the sweep and its results.
@@ -261,13 +279,8 @@ fn write_head(folder: &Path, sweep: &Sweep, program: &str) -> Result<(), SweepEr
 
 /// Writes a file that is complete or as it was, whenever the process ends.
 fn replace(path: &Path, text: &str) -> Result<(), SweepError> {
-    // several machines may write to one folder: a number of a process is not enough of a name
-    let beside = (0..u32::MAX)
-        .map(|n| PathBuf::from(format!("{}.{}-{n}", path.display(), std::process::id())))
-        .find(|beside| !beside.exists())
-        .unwrap_or_else(|| path.with_extension("new"));
-    let write = || {
-        let mut file = File::create_new(&beside)?;
+    let (mut file, beside) = new_beside(path).map_err(io(path))?;
+    let mut write = || {
         file.write_all(text.as_bytes())?;
         file.sync_data()?;
         std::fs::rename(&beside, path)
@@ -276,6 +289,19 @@ fn replace(path: &Path, text: &str) -> Result<(), SweepError> {
         let _ = std::fs::remove_file(&beside);
         io(path)(error)
     })
+}
+
+/// A new file beside another. Several machines may write to one folder, and numbers of processes are
+/// the same on many: a name that is taken is left to whoever has it.
+fn new_beside(path: &Path) -> std::io::Result<(File, PathBuf)> {
+    let mut number = 0_u32;
+    loop {
+        let name = format!("{}.{}-{number}", path.display(), std::process::id());
+        match File::create_new(&name) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            created => return created.map(|file| (file, name.into())),
+        }
+    }
 }
 
 /// Cuts the file behind its last line, and goes there.

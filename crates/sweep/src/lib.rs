@@ -3,7 +3,7 @@
 //! A [`Sweep`] is a TOML file: a command, options that all runs share, and axes. Its [`Point`]s are
 //! all combinations of the axes' values, in a fixed order. A [`Folder`] keeps the result of each
 //! finished point, so that a sweep that was ended goes on where it was. [`run`] performs the points
-//! that are missing, within a budget of memory. The crate knows no option and no file system: who
+//! that are missing. The crate knows no option and no file system: who
 //! uses it says how a point is performed.
 //!
 //! ```
@@ -32,7 +32,6 @@
 //! # }
 //! ```
 
-mod budget;
 mod error;
 mod files;
 mod folder;
@@ -43,10 +42,9 @@ mod shard;
 mod sweep;
 mod table;
 
-pub use budget::Budget;
 pub use error::SweepError;
-pub use folder::{Folder, merge};
-pub use perform::{Outcome, Performed, run};
+pub use folder::{Folder, merge, read};
+pub use perform::{Outcome, Performed, run, waiting};
 pub use record::Record;
 pub use shard::Shard;
 pub use sweep::{Command, Point, Sweep};

@@ -26,6 +26,16 @@ pub enum Command {
     Replay,
 }
 
+impl Command {
+    /// Name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bench => "bench",
+            Self::Replay => "replay",
+        }
+    }
+}
+
 /// A sweep: what all runs share, and in what they differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
@@ -109,6 +119,16 @@ impl Sweep {
         &self.points
     }
 
+    /// The jobs or traces that all points have.
+    pub fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
+    /// Options that all points have, each with its values.
+    pub fn options(&self) -> &[(String, Vec<String>)] {
+        &self.options
+    }
+
     /// Names of the axes, in the order in which points first have them.
     pub fn axes(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -118,6 +138,14 @@ impl Sweep {
             }
         }
         names
+    }
+
+    /// The sweep with a single point, as one who performs just that needs it.
+    #[must_use]
+    pub fn of_one(&self, point: &Point) -> Self {
+        let (command, series) = (self.command, self.series);
+        let (inputs, options) = (self.inputs.clone(), self.options.clone());
+        Self { command, inputs, options, points: vec![point.clone()], series }
     }
 
     /// Arguments of a point behind the command's name, as a shell would hand them over.

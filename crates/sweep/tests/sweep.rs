@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dovetail_sweep::{
-    Budget, Folder, Outcome, Performed, Point, Record, Shard, Sweep, SweepError, merge, run, table,
+    Folder, Outcome, Performed, Point, Record, Shard, Sweep, SweepError, merge, run, table,
 };
 use serde_json::{Map, Value, json};
 use tempfile::tempdir;
@@ -35,10 +35,14 @@ fn work(point: &Point) -> Outcome {
     }
 }
 
+fn in_order(points: &[&Point]) -> Vec<usize> {
+    (0..points.len()).collect()
+}
+
 fn go_on(folder: &Path, shard: Shard, work: impl Fn(&Point) -> Outcome + Sync) -> Performed {
     let sweep = sweep();
     let folder = Folder::open(folder, &sweep, PROGRAM, shard).unwrap();
-    run((&sweep, shard), &folder, (3, &Budget::new(100)), false, |_| 40, work, |_, _| {}).unwrap()
+    run((&sweep, shard), &folder, (3, false), in_order, |_| (), work, |_, _| {}).unwrap()
 }
 
 fn table_of(folder: &Path) -> String {
@@ -207,8 +211,7 @@ fn a_failed_point_is_performed_again_if_asked() {
     let (sweep, shard) = (sweep(), Shard::WHOLE);
     let opened = Folder::open(folder.path(), &sweep, PROGRAM, shard).unwrap();
     let good = |point: &Point| Outcome::Done(vec![figures(point)], None);
-    let done =
-        run((&sweep, shard), &opened, (1, &Budget::new(1)), true, |_| 1, good, |_, _| {}).unwrap();
+    let done = run((&sweep, shard), &opened, (1, true), in_order, |_| (), good, |_, _| {}).unwrap();
     assert_eq!(done, Performed { before: 19, now: 1, failed: 0, of: 20 });
     assert!(opened.records().unwrap().values().all(|record| record.error.is_none()));
 }
@@ -238,7 +241,7 @@ fn a_result_that_cannot_be_kept_ends_the_sweep() {
         let keeps = begun.fetch_add(1, Ordering::SeqCst) == 2;
         Outcome::Done(vec![figures(point)], keeps.then(|| "{}".into()))
     };
-    let ended = run((&sweep, shard), &opened, (1, &Budget::new(1)), false, |_| 1, whole, |_, _| {});
+    let ended = run((&sweep, shard), &opened, (1, false), in_order, |_| (), whole, |_, _| {});
     let message = ended.unwrap_err().to_string();
     assert!(message.contains("what is finished stays"), "{message}");
     assert_eq!(begun.into_inner(), 3, "no point begins after it");

@@ -8,7 +8,8 @@ use super::fill::Fill;
 use super::{BenchError, Job, Source, Stack, run};
 #[cfg(unix)]
 use crate::linux;
-use crate::parallel::run_all;
+use crate::parallel::run_in_order;
+use crate::prepared::{NewDrive, Prepared, order};
 use crate::progress::Progress;
 use crate::results::{OptionsResult, Results, RunResult};
 
@@ -31,6 +32,8 @@ pub struct Experiment<'a> {
     pub stop: &'a AtomicBool,
     /// Fills and ages the drive first, before the volume is made.
     pub precondition: bool,
+    /// Preconditioned drives, for runs that begin with equal ones; see [`new_drives`].
+    pub drives: &'a Prepared,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
     /// Cuts the power at the end and mounts again.
@@ -51,6 +54,7 @@ impl<'a> Experiment<'a> {
     /// empty volumes; the fields change that.
     pub fn new(source: &'a Source, stacks: &'a [Stack]) -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
+        static NONE: Prepared = Prepared::none();
         Self {
             source,
             fill: None,
@@ -60,10 +64,34 @@ impl<'a> Experiment<'a> {
             repetitions: 1,
             stop: &NEVER,
             precondition: false,
+            drives: &NONE,
             final_sync: false,
             restart: false,
             progress: &|_, _| {},
         }
+    }
+}
+
+/// The drives of an experiment's runs before their first command, one for each run.
+/// [`Experiment::drives`] must be told to expect them before [`Experiment::run`], or nothing is
+/// shared.
+///
+/// # Errors
+/// A drive that cannot be.
+pub fn new_drives(
+    stacks: &[Stack],
+    scale: Ratio,
+    (seed, repetitions): (u64, u32),
+) -> Result<Vec<NewDrive>, BenchError> {
+    let runs = stacks.iter().flat_map(|stack| (0..repetitions.max(1)).map(move |n| (stack, n)));
+    runs.map(|(stack, n)| stack.new_drive(scale, seed_of(seed, n))).collect()
+}
+
+/// The first repetition has the experiment's own seed.
+fn seed_of(seed: u64, repetition: u32) -> u64 {
+    match repetition {
+        0 => seed,
+        _ => Rng::new(seed).fork(repetition.into()).next_u64() >> 11,
     }
 }
 
@@ -77,7 +105,7 @@ impl Experiment<'_> {
                     0 | 1 => name.clone(),
                     _ => format!("{name} #{}", repetition + 1),
                 };
-                parts.push(Part { stack, label, seed: self.seed_of(repetition) });
+                parts.push(Part { stack, label, seed: seed_of(self.seed, repetition) });
             }
         }
         parts
@@ -94,27 +122,19 @@ impl Experiment<'_> {
         }
     }
 
-    /// The first repetition has the experiment's own seed.
-    fn seed_of(&self, repetition: u32) -> u64 {
-        if repetition == 0 {
-            self.seed
-        } else {
-            Rng::new(self.seed).fork(repetition.into()).next_u64() >> 11
-        }
-    }
-
     fn perform(
         &self,
         part: &Part<'_>,
         progress: &dyn Fn(Progress),
     ) -> Result<RunResult, BenchError> {
+        let turn = self.new_drive(part)?.map(|drive| self.drives.turn(drive));
         let job = Job {
             label: part.label.clone(),
             stack: part.stack,
             scale: self.scale,
             seed: part.seed,
             stop: &|| self.stop.load(Ordering::Relaxed),
-            precondition: self.precondition,
+            precondition: turn.as_ref(),
             final_sync: self.final_sync,
             restart: self.restart,
             progress,
@@ -130,6 +150,20 @@ impl Experiment<'_> {
         let mut result = run(&job, workload.as_mut())?;
         result.notes.extend(self.source.note_on(part.stack));
         Ok(result)
+    }
+
+    /// The drive that a run begins with preconditioned, if it does.
+    fn new_drive(&self, part: &Part<'_>) -> Result<Option<NewDrive>, BenchError> {
+        self.precondition.then(|| part.stack.new_drive(self.scale, part.seed)).transpose()
+    }
+
+    /// Indices of the parts in the order in which they begin.
+    fn order(&self, parts: &[Part<'_>], threads: usize) -> Vec<usize> {
+        let number = |part: &Part<'_>| {
+            let drive = self.new_drive(part).ok().flatten()?;
+            self.drives.numbers(&[drive]).pop()
+        };
+        order(&parts.iter().map(number).collect::<Vec<_>>(), threads)
     }
 
     /// The options that decide the results.
@@ -177,7 +211,8 @@ impl Experiment<'_> {
         ended: &(dyn Fn(usize) + Sync),
     ) -> (Results, Vec<BenchError>) {
         let parts = self.parts();
-        let outcomes = run_all(&parts, threads, |number, part| {
+        let order = self.order(&parts, threads);
+        let outcomes = run_in_order(&parts, &order, threads, |number, part| {
             let tell = |progress| (self.progress)(number, progress);
             let outcome = (!self.stop.load(Ordering::Relaxed)).then(|| self.perform(part, &tell));
             ended(number);

@@ -26,7 +26,6 @@ mod view;
 use std::fmt::Display;
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
-use dovetail_ftl::Storage;
 use dovetail_host::{CheckedDevice, HostError, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
@@ -35,7 +34,8 @@ use tracing::{info, info_span};
 
 use crate::below::Below;
 use crate::lane::{Machine, seen};
-use crate::precondition::{NotPrepared, precondition};
+use crate::precondition::NotPrepared;
+use crate::prepared::{NoDrive, Turn};
 use crate::progress::Progress;
 pub use crate::record::Watcher;
 use crate::record::summarize;
@@ -45,7 +45,7 @@ use crate::results::{
 };
 use devirtualizer::Devirtualizer;
 pub use devirtualizer::Schedule;
-pub use experiment::Experiment;
+pub use experiment::{Experiment, new_drives};
 pub use figures::{event_figures, written_figures};
 pub use files::{CallError, Effect, Files};
 pub use filesystems::{Device, Volume, figures_by_file_system};
@@ -187,8 +187,8 @@ pub struct Job<'a> {
     /// Ends the run early when it says so; what was measured until then is kept.
     pub stop: &'a dyn Fn() -> bool,
     /// Fills the drive first, in order and then at random until it is steady, before the volume is
-    /// made.
-    pub precondition: bool,
+    /// made: the turn of a run with the stack's drive.
+    pub precondition: Option<&'a Turn<'a>>,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
     /// Cuts the power at the end, when the drive has carried out what was issued, and mounts again.
@@ -203,18 +203,20 @@ pub(crate) fn drive(
 ) -> Result<(CheckedDevice<Below>, Option<PreconditionResult>), BenchError> {
     let failed =
         |error: &dyn Display| BenchError::Drive(format!("stack {}: {error}", job.stack.name));
-    let drive = Storage::new(job.stack.drive_config(job.scale, job.seed)?);
-    let drive = Below::Drive(Box::new(drive.map_err(|error| failed(&error))?));
-    let mut drive = CheckedDevice::new(drive);
-    if !job.precondition {
-        return Ok((drive, None));
-    }
-    if drive.device().info().capabilities.zones.is_some() {
+    let no_drive = |fault| match fault {
+        NoDrive::Config(error) => failed(&error),
+        NoDrive::Log(error) => failed(&error),
+    };
+    let Some(turn) = job.precondition else {
+        let drive = job.stack.new_drive(job.scale, job.seed)?;
+        return Ok((drive.make().map_err(no_drive)?, None));
+    };
+    if turn.new_drive().config().zones.is_some() {
         return Err(failed(
             &"a drive with zones moves none of the host's data: there is nothing to precondition",
         ));
     }
-    let done = precondition(&mut drive, job.seed, job.stop, &mut |told| (job.progress)(told))?;
+    let (drive, done) = turn.aged(no_drive, job.stop, &mut |told| (job.progress)(told))?;
     Ok((drive, Some(PreconditionResult { kept: job.stack.keeps_content(), ..done })))
 }
 

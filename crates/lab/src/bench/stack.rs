@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::guest::file_system_of;
 use super::raw::NONE;
 use super::{BenchError, Schedule};
+use crate::prepared::NewDrive;
 
 /// Stacks that come with dovetail: name and text.
 const BUILT_IN: [(&str, &str); 20] = [
@@ -318,6 +319,14 @@ impl Stack {
             reason: format!("[drive-figures]: {error}"),
         })?;
         profile.resolve(&overrides).map_err(failed)
+    }
+
+    /// The drive at a scale, before its first command.
+    ///
+    /// # Errors
+    /// As [`Self::drive_config`].
+    pub fn new_drive(&self, scale: Ratio, seed: u64) -> Result<NewDrive, BenchError> {
+        Ok(NewDrive::new(self.drive_config(scale, seed)?, None))
     }
 
     /// Bytes of the partition at a scale.

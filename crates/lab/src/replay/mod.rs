@@ -13,8 +13,9 @@ use dovetail_time::{SimSpan, format_bytes};
 use dovetail_workload::trace::{TraceError, TraceOptions};
 
 use crate::precondition::NotPrepared;
+use crate::prepared::NewDrive;
 
-pub use run::{replay, replay_until};
+pub use run::{replay, replay_shared, replay_until};
 
 /// Rule for the times at which requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +62,11 @@ pub struct ReplayJob {
 }
 
 impl ReplayJob {
+    /// The job's drive before its first command.
+    pub fn new_drive(&self) -> NewDrive {
+        NewDrive::new(self.drive.clone(), self.zone_log)
+    }
+
     /// The trace's file without its folder.
     pub fn trace_name(&self) -> String {
         self.trace.file_name().unwrap_or_default().to_string_lossy().into_owned()

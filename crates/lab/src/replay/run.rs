@@ -1,6 +1,6 @@
 //! One replay from the first request to its results.
 
-use dovetail_ftl::{ConfigError, Storage};
+use dovetail_ftl::ConfigError;
 use dovetail_host::CheckedDevice;
 use dovetail_workload::trace::TraceReader;
 use tracing::{info, info_span};
@@ -8,9 +8,9 @@ use tracing::{info, info_span};
 use super::trace_actor::TraceActor;
 use super::{ReplayError, ReplayJob};
 use crate::below::Below;
-use crate::precondition::precondition;
+use crate::prepared::{NoDrive, Prepared, Turn};
 use crate::progress::{Progress, Stage};
-use crate::results::{RunResult, TraceResult, notes};
+use crate::results::{PreconditionResult, RunResult, TraceResult, notes};
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
@@ -35,23 +35,23 @@ pub fn replay_until(
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunResult, ReplayError> {
+    replay_shared(job, &Prepared::none().turn(job.new_drive()), stop, progress)
+}
+
+/// The same, beginning with a copy of a preconditioned drive where `turn`, which is for the job's
+/// own drive, has one. The results are the same.
+///
+/// # Errors
+/// As [`replay_until`].
+pub fn replay_shared(
+    job: &ReplayJob,
+    turn: &Turn<'_>,
+    stop: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RunResult, ReplayError> {
     let _span = info_span!("run", label = job.label).entered();
     let mut trace = TraceReader::open(&job.trace, &job.trace_options)?;
-    let drive = Storage::new(job.drive.clone())
-        .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
-    let drive = Below::new(drive, job.zone_log)
-        .map_err(|source| ReplayError::NoLog { name: job.drive.name.clone(), source })?;
-    let mut drive = CheckedDevice::new(drive);
-    if job.precondition && job.drive.zones.is_some() && job.zone_log.is_none() {
-        let source = ConfigError::Zones(
-            "they are not preconditioned: the drive moves none of the host's data (a log in the host does: --zone-translate)",
-        );
-        return Err(ReplayError::Config { name: job.drive.name.clone(), source });
-    }
-    let prepared = match job.precondition {
-        true => Some(precondition(&mut drive, job.drive.seed, stop, progress)?),
-        false => None,
-    };
+    let (drive, prepared) = drive(job, turn, stop, progress)?;
     info!("replaying");
     let mut actor = TraceActor::new(job, drive);
     let mut stopped = stop();
@@ -84,4 +84,30 @@ pub fn replay_until(
     };
     let result = RunResult { trace: Some(trace), precondition: prepared, ..result };
     Ok(RunResult { notes: notes(&result), ..result })
+}
+
+/// The drive, preconditioned if the job says so.
+fn drive(
+    job: &ReplayJob,
+    turn: &Turn<'_>,
+    stop: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(CheckedDevice<Below>, Option<PreconditionResult>), ReplayError> {
+    let failed = |fault| {
+        let name = job.drive.name.clone();
+        match fault {
+            NoDrive::Config(source) => ReplayError::Config { name, source },
+            NoDrive::Log(source) => ReplayError::NoLog { name, source },
+        }
+    };
+    if !job.precondition {
+        return Ok((turn.new_drive().make().map_err(failed)?, None));
+    }
+    if job.drive.zones.is_some() && job.zone_log.is_none() {
+        return Err(failed(NoDrive::Config(ConfigError::Zones(
+            "they are not preconditioned: the drive moves none of the host's data (a log in the host does: --zone-translate)",
+        ))));
+    }
+    let (drive, done) = turn.aged(failed, stop, progress)?;
+    Ok((drive, Some(done)))
 }

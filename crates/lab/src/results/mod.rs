@@ -4,6 +4,7 @@
 //! Everything follows from configuration and seed; nothing tells the machine, the clock or the
 //! number of threads. Times are virtual. A figure that does not exist is null.
 
+mod beside;
 mod devirtualize;
 mod drive;
 mod floor;
@@ -25,6 +26,7 @@ use crate::bench::FioLog;
 use crate::map_cache::beside_dftl;
 pub use crate::map_cache::latencies;
 
+pub use beside::{BesideError, beside};
 pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{
     CellsResult, DieResult, DriveResult, DriveTiming, HandleResult, LatencyResult, MemoryResult,

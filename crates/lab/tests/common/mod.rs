@@ -17,7 +17,7 @@ pub(crate) fn bench_run(stack: &str, label: &str) -> RunResult {
         scale,
         seed: 1,
         stop: &|| false,
-        precondition: false,
+        precondition: None,
         final_sync: false,
         restart: false,
         progress: &|_| {},
