@@ -34,18 +34,20 @@ fn take(words: Vec<OsString>, cli: Cli) -> Cli {
     cli
 }
 
-/// The command line of this process; ends it with a message where it makes no sense.
-pub(crate) fn parse() -> Cli {
-    let given: Vec<OsString> = std::env::args_os().collect();
-    let (preferred, others) = readings(&given);
+/// A command line, the program's name first.
+///
+/// # Errors
+/// It makes no sense, or asks for help.
+pub(crate) fn parse(given: &[OsString]) -> Result<Cli, clap::Error> {
+    let (preferred, others) = readings(given);
     let failed = match Cli::try_parse_from(&preferred) {
-        Ok(cli) => return take(preferred, cli),
+        Ok(cli) => return Ok(take(preferred, cli)),
         Err(failed) => failed,
     };
     let reading = |other: Vec<OsString>| Cli::try_parse_from(&other).ok().map(|cli| (other, cli));
     match others.into_iter().find_map(reading) {
-        Some((words, cli)) => take(words, cli),
-        None => failed.exit(),
+        Some((words, cli)) => Ok(take(words, cli)),
+        None => Err(failed),
     }
 }
 

@@ -4,27 +4,32 @@ mod fio_json;
 mod sensitivity;
 mod stacks;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use dovetail_lab::bench::{
     BenchError, Experiment, FileTraceSource, Fill, FillAmount, FillWith, Schedule, Source, Stack,
+    new_drives as new_drives_of,
 };
 use dovetail_lab::results::Results;
+use dovetail_lab::{NewDrive, Prepared};
 use dovetail_time::Ratio;
 use dovetail_workload::file_trace::{
     ClosedLoop, FileTrace, FileTraceError, FileTraceOptions, Pace,
 };
 use dovetail_workload::personality::{Personality, builtin_personalities};
 
+use crate::arguments::taken;
+use crate::call::{Watch, only_a_table};
 use crate::choices::{Spare, bytes, caches, schemes};
 use crate::output::{Outputs, check_writable, is_stdout};
-use crate::progress::Bars;
+use crate::progress::Seen;
 use crate::provenance::provenance;
 use crate::results::ResultFiles;
-use crate::signals::{stop_flag, stopped};
+use crate::signals::{Stop, stop_flag, stopped};
 use crate::{Failure, drive, memory};
 
 /// Run a workload on several stacks in virtual time, side by side.
@@ -240,6 +245,51 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.sensitivity {
+        let stop = stop_flag()?;
+        let (source, stacks) = (source(arguments)?, stacks::stacks(arguments)?);
+        check_memory(arguments, &stacks)?;
+        return sensitivity::run(&experiment(arguments, &source, &stacks, &stop), arguments.jobs);
+    }
+    let (_, complaints) = perform(arguments, taken(), None)?;
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Failed(complaints.join("\ndovetail: ")))
+    }
+}
+
+/// Results of a call from another program; `words` are those of the command line that it stands for.
+/// The files that it names are written, and nothing is shown.
+///
+/// # Errors
+/// Arguments that make no sense; a run that cannot begin or, without --keep-going, ends early.
+pub(crate) fn called(
+    arguments: &Arguments,
+    words: &[OsString],
+    watch: &Watch<'_>,
+) -> Result<Results, Failure> {
+    if arguments.sensitivity {
+        return Err(only_a_table("--sensitivity"));
+    }
+    let (results, complaints) = perform(arguments, words, Some(watch))?;
+    if complaints.is_empty() || (arguments.keep_going && !results.runs.is_empty()) {
+        Ok(results)
+    } else {
+        Err(Failure::Failed(complaints.join("; ")))
+    }
+}
+
+/// Performs the runs and writes their results, to the terminal too if nobody else watches. Returns
+/// them, and what is to be said of runs that failed.
+///
+/// # Errors
+/// It cannot begin, or was stopped; what there was until then is written.
+fn perform(
+    arguments: &Arguments,
+    words: &[OsString],
+    watch: Option<&Watch<'_>>,
+) -> Result<(Results, Vec<String>), Failure> {
     let fio_to_stdout = is_stdout(arguments.fio_json.as_deref()).then_some("--fio-json");
     let to_stdout = arguments.files.to_stdout().chain(fio_to_stdout).count();
     if to_stdout > 1 {
@@ -253,33 +303,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_stacks(arguments, &stacks)?;
     arguments.files.check_writable()?;
     check_memory(arguments, &stacks)?;
-    let stop = stop_flag()?;
-    let experiment = experiment(arguments, &source, &stacks, &stop);
-    if arguments.sensitivity {
-        return sensitivity::run(&experiment, arguments.jobs);
-    }
+    let stop = Stop::of(watch)?;
+    let experiment = experiment(arguments, &source, &stacks, stop.flag());
+    let labels = experiment.labels();
     let fio_files = match &arguments.fio_json {
-        Some(path) => fio_json::files(path, &source, &experiment.labels())?,
+        Some(path) => fio_json::files(path, &source, &labels)?,
         None => Vec::new(),
     };
     check_writable(fio_files.iter())?;
     let outputs = check_outputs(arguments, &fio_files)?;
-    let (results, failures) = perform(&experiment, arguments.jobs);
-    let is_stopped = stop.load(Ordering::Relaxed);
+    let seen = Seen::of(labels.clone(), watch);
+    let (results, failures) = run_seen(&experiment, arguments.jobs, &seen);
+    drop(seen);
+    let results = Results { provenance: Some(provenance(words)), ..results };
     let complaints = complaints(&results, &failures);
-    if complaints.is_empty() || arguments.keep_going || is_stopped {
-        arguments.files.write(&results, to_stdout == 0)?;
-        fio_json::write_all(&fio_files, &experiment.labels(), &results.runs)?;
+    if complaints.is_empty() || arguments.keep_going || stop.is_set() {
+        arguments.files.write(&results, to_stdout == 0 && watch.is_none())?;
+        fio_json::write_all(&fio_files, &labels, &results.runs)?;
         fio_json::write_logs(&outputs, &results.runs)?;
     }
-    if is_stopped {
-        return Err(stopped());
+    if stop.is_set() { Err(stopped()) } else { Ok((results, complaints)) }
+}
+
+fn run_seen(
+    experiment: &Experiment<'_>,
+    jobs: Option<usize>,
+    seen: &Seen<'_>,
+) -> (Results, Vec<BenchError>) {
+    let tell = |number, progress| seen.tell(number, progress);
+    let drives = Prepared::within(room_for_copies(experiment, threads(jobs)));
+    if experiment.precondition {
+        let runs = (experiment.seed, experiment.repetitions);
+        let new = new_drives_of(experiment.stacks, experiment.scale, runs);
+        new.into_iter().flatten().for_each(|drive| drives.expect(&drive));
     }
-    if complaints.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::Failed(complaints.join("\ndovetail: ")))
-    }
+    let experiment = Experiment { progress: &tell, drives: &drives, ..*experiment };
+    experiment.run(threads(jobs), &|number| seen.done(number))
 }
 
 /// Results of a call that is one of many: nothing is shown or written, and its runs come one after
@@ -287,12 +346,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Arguments that make no sense, a run that cannot begin or that ends early.
-pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Results, Failure> {
+pub(crate) fn measure(
+    arguments: &Arguments,
+    stop: &AtomicBool,
+    drives: &Prepared,
+) -> Result<Results, Failure> {
     let source = source(arguments)?;
     let stacks = stacks::stacks(arguments)?;
-    let (results, failures) = experiment(arguments, &source, &stacks, stop).run(1, &|_| {});
+    let experiment = Experiment { drives, ..experiment(arguments, &source, &stacks, stop) };
+    let (results, failures) = experiment.run(1, &|_| {});
     let complaints = complaints(&results, &failures);
     if complaints.is_empty() { Ok(results) } else { Err(Failure::Failed(complaints.join("; "))) }
+}
+
+/// The drives that the runs of a call begin with preconditioned, one for each run.
+///
+/// # Errors
+/// Arguments that make no sense.
+pub(crate) fn new_drives(arguments: &Arguments) -> Result<Vec<NewDrive>, Failure> {
+    if !arguments.precondition {
+        return Ok(Vec::new());
+    }
+    let runs = (arguments.seed, arguments.repeat);
+    let stacks = stacks::stacks(arguments)?;
+    new_drives_of(&stacks, arguments.scale, runs).map_err(Failure::failed)
 }
 
 /// Refuses arguments that make no sense, without running anything. A recorded trace is read only
@@ -335,6 +412,7 @@ fn experiment<'a>(
     stacks: &'a [Stack],
     stop: &'a AtomicBool,
 ) -> Experiment<'a> {
+    static NONE: Prepared = Prepared::none();
     Experiment {
         source,
         fill: arguments.fill.map(|amount| Fill { amount, with: arguments.fill_with.into() }),
@@ -344,6 +422,7 @@ fn experiment<'a>(
         repetitions: arguments.repeat,
         stop,
         precondition: arguments.precondition,
+        drives: &NONE,
         final_sync: arguments.final_sync,
         restart: arguments.restart,
         progress: &|_, _| {},
@@ -375,14 +454,11 @@ pub(crate) fn threads(jobs: Option<usize>) -> usize {
     jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (Results, Vec<BenchError>) {
-    let bars = Bars::new(&experiment.labels());
-    let tell = |number, progress| bars.tell(number, progress);
-    let experiment = Experiment { progress: &tell, ..*experiment };
-    let outcome = experiment.run(threads(jobs), &|number| bars.done(number));
-    bars.clear();
-    let (results, failures) = outcome;
-    (Results { provenance: Some(provenance()), ..results }, failures)
+/// Bytes for drives that are kept for further runs of an experiment.
+fn room_for_copies(experiment: &Experiment<'_>, threads: usize) -> u64 {
+    let drive = |stack: &Stack| stack.drive_config(experiment.scale, experiment.seed).ok();
+    let drives: Vec<_> = experiment.stacks.iter().filter_map(drive).collect();
+    memory::for_copies(drives.iter(), threads)
 }
 
 /// Error messages of runs that could not begin, and of those that ended early.

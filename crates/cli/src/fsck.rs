@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use dovetail_image::{Check, Format, Found, Repair, Source, format_of};
@@ -53,18 +52,16 @@ const REPAIRED: u8 = 1;
 const ERRORS_LEFT: u8 = 4;
 const OPERATIONAL: u8 = 8;
 
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match run_to_code(arguments) {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => fail(&failure),
-    }
+/// Checks, and repairs if asked for; returns the exit code.
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    run_to_code(arguments).unwrap_or_else(|failure| fail(&failure))
 }
 
 /// Tells why there was no check.
-pub(crate) fn fail(failure: &Failure) -> ExitCode {
+pub(crate) fn fail(failure: &Failure) -> u8 {
     let (Failure::Usage(message) | Failure::Failed(message)) = failure;
     crate::complain(message);
-    ExitCode::from(OPERATIONAL)
+    OPERATIONAL
 }
 
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {

@@ -11,6 +11,7 @@ use dovetail_linux::{Building, SOURCE, quoted};
 use dovetail_time::{Ratio, parse_span};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::arguments::taken;
 use crate::output::Outputs;
 use crate::provenance::provenance;
 use crate::results::ResultFiles;
@@ -165,7 +166,7 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
     }
     let name = arguments.command.first().cloned().unwrap_or_default();
     let results = Results {
-        provenance: Some(provenance()),
+        provenance: Some(provenance(taken())),
         ..Results::of(name, arguments.scale.value(), arguments.seed, vec![run])
     };
     arguments.files.write(&results, !to_stdout)?;

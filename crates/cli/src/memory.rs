@@ -11,6 +11,24 @@ use crate::Failure;
 /// Memory that the rest of a run takes beside its drive. Assumed.
 const BESIDE: u64 = 64 << 20;
 
+/// Memory of the machine that runs and the drives kept for others take at most, in percent: the
+/// rest is for what estimates miss (assumed).
+const PERCENT: u64 = 80;
+
+/// Bytes that runs and the drives kept for others may take in all.
+pub(crate) fn in_all() -> u64 {
+    room().map_or(u64::MAX, |bytes| bytes / 100 * PERCENT)
+}
+
+/// Bytes for preconditioned drives that are kept for further runs, while `at_a_time` of these
+/// drives are there at once.
+pub(crate) fn for_copies<'a>(
+    drives: impl Iterator<Item = &'a DriveConfig>,
+    at_a_time: usize,
+) -> u64 {
+    in_all().saturating_sub(of(drives).saturating_mul(at_a_time.max(1) as u64))
+}
+
 /// Bytes that a run takes on the largest of these drives.
 pub(crate) fn of<'a>(drives: impl Iterator<Item = &'a DriveConfig>) -> u64 {
     drives.map(|drive| drive.memory_bytes().saturating_add(BESIDE)).max().unwrap_or(BESIDE)

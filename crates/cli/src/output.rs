@@ -1,11 +1,59 @@
 //! Results to files, or to standard output.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Failure, print};
+
+/// Output of a command that another program called.
+#[derive(Debug, Default)]
+pub(crate) struct Captured {
+    /// Standard output.
+    pub(crate) output: Vec<u8>,
+    /// Complaints, one after the other.
+    pub(crate) errors: Vec<String>,
+}
+
+thread_local! {
+    /// Place of this thread's output, in place of the standard one.
+    static CAPTURED: RefCell<Option<Captured>> = const { RefCell::new(None) };
+}
+
+/// Output of `work`, which this thread performs, in place of the standard one.
+pub(crate) fn capture<T>(work: impl FnOnce() -> T) -> (T, Captured) {
+    let before = CAPTURED.replace(Some(Captured::default()));
+    let done = work();
+    (done, CAPTURED.replace(before).unwrap_or_default())
+}
+
+/// Takes a complaint in, where output is captured.
+pub(crate) fn captured_error(text: &str) -> bool {
+    CAPTURED.with_borrow_mut(|captured| {
+        captured.as_mut().map(|captured| captured.errors.push(text.into())).is_some()
+    })
+}
+
+/// Writes to standard output; false if its reader has gone away.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn put(bytes: &[u8]) -> Result<bool, Failure> {
+    let is_captured = CAPTURED.with_borrow_mut(|captured| {
+        captured.as_mut().map(|captured| captured.output.extend_from_slice(bytes)).is_some()
+    });
+    if is_captured {
+        return Ok(true);
+    }
+    match std::io::stdout().write_all(bytes) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Failed(format!("standard output cannot be written: {error}"))),
+    }
+}
 
 pub(crate) fn is_stdout(path: Option<&Path>) -> bool {
     path == Some(Path::new("-"))

@@ -12,6 +12,7 @@ use dovetail_lab::{Progress, Stage};
 use dovetail_time::{format_bytes, format_count};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::call::Watch;
 use crate::log;
 
 /// Between two lines where there is no terminal.
@@ -290,13 +291,42 @@ impl Bars {
         let rate = progress.requests as f64 / bar.elapsed().as_secs_f64().max(1e-3);
         bar.set_message(format!("{stage} {} requests/s", format_count(rate as u64)));
     }
+}
 
-    pub(crate) fn done(&self, index: usize) {
-        self.bars[index].finish_and_clear();
+/// Whoever hears of the runs of a call: the terminal, or a program that watches it.
+pub(crate) enum Seen<'a> {
+    Terminal(Bars),
+    Program { watch: &'a Watch<'a>, labels: Vec<String> },
+}
+
+impl<'a> Seen<'a> {
+    /// The program that watches the runs of these labels, or else the terminal.
+    pub(crate) fn of(labels: Vec<String>, watch: Option<&'a Watch<'a>>) -> Self {
+        match watch {
+            Some(watch) => Self::Program { watch, labels },
+            None => Self::Terminal(Bars::new(&labels)),
+        }
     }
 
-    pub(crate) fn clear(&self) {
-        // A terminal that has gone away is no reason to fail.
+    /// A run has come so far.
+    pub(crate) fn tell(&self, run: usize, progress: Progress) {
+        match self {
+            Self::Terminal(bars) => bars.tell(run, progress),
+            Self::Program { watch, labels } => (watch.tell)(&labels[run], progress),
+        }
+    }
+
+    /// A run has ended.
+    pub(crate) fn done(&self, run: usize) {
+        if let Self::Terminal(bars) = self {
+            bars.bars[run].finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        // a terminal that has gone away is no reason to fail
         let _ = self.all.clear();
     }
 }

@@ -5,22 +5,20 @@ use std::path::Path;
 
 use dovetail_lab::results::Provenance;
 
-use crate::arguments::taken;
-
 /// Options with a value that say only where results go, or how many run at a time.
-const WITH_VALUE: [&str; 5] = ["--jobs", "-j", "--report", "--table", "--columns"];
+const WITH_VALUE: [&str; 6] = ["--jobs", "-j", "--report", "--table", "--columns", "--sort"];
 /// Options with a value that may be left out, and stands behind a `=`; of `reproduce` it is a word of
 /// its own.
 const FILES: [&str; 3] = ["--json", "--csv", "--fio-json"];
 /// Options without a value of this kind.
 const WITHOUT: [&str; 1] = ["--verbose"];
 
-/// The program of this process and its call.
-pub(crate) fn provenance() -> Provenance {
+/// The program of this process, and the call by the words behind the program's name.
+pub(crate) fn provenance(words: &[OsString]) -> Provenance {
     Provenance {
         version: env!("CARGO_PKG_VERSION").into(),
         commit: env!("DOVETAIL_COMMIT").into(),
-        command: command(taken()),
+        command: command(words),
     }
 }
 

@@ -2,27 +2,31 @@
 
 mod sensitivity;
 mod spool;
+#[cfg(test)]
+mod tests;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use dovetail_ftl::{Overrides, Profile};
-use dovetail_lab::HostCosts;
-use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_until};
+use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_shared};
 use dovetail_lab::results::{OptionsResult, Results, RunResult};
-use dovetail_lab::run_all;
+use dovetail_lab::{HostCosts, NewDrive, Prepared, order, run_in_order};
 use dovetail_time::{Ratio, SimSpan, format_bytes, parse_span};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
 
+use crate::arguments::taken;
 use crate::bench::threads;
+use crate::call::{Watch, only_a_table};
 use crate::choices::{Spare, bytes, caches, choices, schemes};
 use crate::output::Outputs;
-use crate::progress::Bars;
+use crate::progress::Seen;
 use crate::provenance::provenance;
 use crate::results::ResultFiles;
-use crate::signals::{stop_flag, stopped};
+use crate::signals::{Stop, stopped};
 use crate::{Failure, drive, memory};
 use spool::Spool;
 
@@ -132,36 +136,70 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.sensitivity {
+        let (_spool, arguments) = spooled(arguments)?;
+        return sensitivity::run(&arguments);
+    }
+    let (_, failed) = perform(arguments, taken(), None)?;
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\ndovetail: "))) }
+}
+
+/// Results of a call from another program; `words` are those of the command line that it stands for.
+/// The files that it names are written, and nothing is shown.
+///
+/// # Errors
+/// Arguments that make no sense; a run that fails.
+pub(crate) fn called(
+    arguments: &Arguments,
+    words: &[OsString],
+    watch: &Watch<'_>,
+) -> Result<Results, Failure> {
+    if arguments.sensitivity {
+        return Err(only_a_table("--sensitivity"));
+    }
+    let (results, failed) = perform(arguments, words, Some(watch))?;
+    if failed.is_empty() { Ok(results) } else { Err(Failure::Failed(failed.join("; "))) }
+}
+
+/// The arguments with traces that are files, and where those lie that were none.
+fn spooled(arguments: &Arguments) -> Result<(Spool, Arguments), Failure> {
+    let mut spool = Spool::of(&arguments.traces)?;
+    let traces = std::mem::take(&mut spool.traces);
+    Ok((spool, Arguments { traces, ..arguments.clone() }))
+}
+
+/// Performs the replays and writes their results, to the terminal too if nobody else watches. Returns
+/// them, and what is to be said of those that failed.
+///
+/// # Errors
+/// It cannot begin, or was stopped; what there was until then is written.
+fn perform(
+    arguments: &Arguments,
+    words: &[OsString],
+    watch: Option<&Watch<'_>>,
+) -> Result<(Results, Vec<String>), Failure> {
     let to_stdout = arguments.files.to_stdout().count();
     if to_stdout > 1 {
         return Err(Failure::Usage(
             "--json and --csv cannot both go to standard output: give one a file".into(),
         ));
     }
-    let mut spool = Spool::of(&arguments.traces)?;
-    let traces = std::mem::take(&mut spool.traces);
-    let arguments = &Arguments { traces, ..arguments.clone() };
-    if arguments.sensitivity {
-        return sensitivity::run(arguments);
-    }
+    let (_spool, arguments) = &spooled(arguments)?;
     let jobs = jobs(arguments)?;
     check_zones(arguments, &jobs)?;
     check_outputs(arguments)?;
-    let stop = stop_flag()?;
-    let (runs, failed) = perform(arguments, &jobs, &stop)?;
-    if !runs.is_empty() {
-        let scale = arguments.scale.map_or(1.0, Ratio::value);
-        let results = Results {
-            provenance: Some(provenance()),
-            options: Some(options(arguments)),
-            ..Results::of(workload(&jobs), scale, arguments.seed, runs)
-        };
-        arguments.files.write(&results, to_stdout == 0)?;
+    let stop = Stop::of(watch)?;
+    let (runs, failed) = replays(&jobs, threads(arguments.jobs), stop.flag(), watch)?;
+    let scale = arguments.scale.map_or(1.0, Ratio::value);
+    let results = Results {
+        provenance: Some(provenance(words)),
+        options: Some(options(arguments)),
+        ..Results::of(workload(&jobs), scale, arguments.seed, runs)
+    };
+    if !results.runs.is_empty() {
+        arguments.files.write(&results, to_stdout == 0 && watch.is_none())?;
     }
-    if stop.load(Ordering::Relaxed) {
-        return Err(stopped());
-    }
-    if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\ndovetail: "))) }
+    if stop.is_set() { Err(stopped()) } else { Ok((results, failed)) }
 }
 
 /// Results of a call that is one of many: nothing is shown or written, and its runs come one after
@@ -169,13 +207,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Arguments that make no sense, a run that cannot begin or that ends early.
-pub(crate) fn measure(arguments: &Arguments, stop: &AtomicBool) -> Result<Results, Failure> {
+pub(crate) fn measure(
+    arguments: &Arguments,
+    stop: &AtomicBool,
+    drives: &Prepared,
+) -> Result<Results, Failure> {
     let jobs = jobs(arguments)?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let runs = jobs.iter().map(|job| replay_until(job, &is_stopped, &mut |_| {}));
+    let turns: Vec<_> = jobs.iter().map(|job| drives.turn(job.new_drive())).collect();
+    let runs = jobs.iter().zip(&turns);
+    let runs = runs.map(|(job, turn)| replay_shared(job, turn, &is_stopped, &mut |_| {}));
     let runs = runs.collect::<Result<Vec<_>, _>>().map_err(Failure::failed)?;
     let scale = arguments.scale.map_or(1.0, Ratio::value);
     Ok(Results::of(workload(&jobs), scale, arguments.seed, runs))
+}
+
+/// The drives that the runs of a call begin with preconditioned, one for each run.
+///
+/// # Errors
+/// Arguments that make no sense.
+pub(crate) fn new_drives(arguments: &Arguments) -> Result<Vec<NewDrive>, Failure> {
+    let jobs = if arguments.precondition { jobs(arguments)? } else { Vec::new() };
+    Ok(jobs.iter().map(ReplayJob::new_drive).collect())
 }
 
 /// Refuses arguments that make no sense, without running anything.
@@ -222,30 +275,52 @@ fn options(arguments: &Arguments) -> OptionsResult {
 ///
 /// # Errors
 /// There is not enough memory.
-fn perform(
-    arguments: &Arguments,
+fn replays(
     jobs: &[ReplayJob],
+    threads: usize,
     stop: &AtomicBool,
+    watch: Option<&Watch<'_>>,
 ) -> Result<(Vec<RunResult>, Vec<String>), Failure> {
-    let threads = threads(arguments.jobs);
     memory::check(jobs.iter().map(|job| &job.drive), threads)?;
-    let bars = Bars::new(&jobs.iter().map(|job| job.label.clone()).collect::<Vec<_>>());
+    let room = memory::for_copies(jobs.iter().map(|job| &job.drive), threads);
+    let (drives, order) = shared(jobs, Prepared::within(room), threads);
+    let seen = Seen::of(jobs.iter().map(|job| job.label.clone()).collect(), watch);
+    Ok(perform_shared(jobs, (&drives, &order), threads, stop, &seen))
+}
+
+/// The same with preconditioned drives, and in this order.
+fn perform_shared(
+    jobs: &[ReplayJob],
+    (drives, order): (&Prepared, &[usize]),
+    threads: usize,
+    stop: &AtomicBool,
+    seen: &Seen<'_>,
+) -> (Vec<RunResult>, Vec<String>) {
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let outcomes = run_all(jobs, threads, |index, job| {
-        let begun = (!is_stopped())
-            .then(|| replay_until(job, &is_stopped, &mut |progress| bars.tell(index, progress)));
-        bars.done(index);
+    let outcomes = run_in_order(jobs, order, threads, |index, job| {
+        let turn = drives.turn(job.new_drive());
+        let mut tell = |progress| seen.tell(index, progress);
+        let begun = (!is_stopped()).then(|| replay_shared(job, &turn, &is_stopped, &mut tell));
+        seen.done(index);
         match begun {
             None | Some(Err(ReplayError::Stopped)) => None,
             Some(outcome) => Some(outcome.map_err(|error| spool::shown(&error.to_string()))),
         }
     });
-    bars.clear();
     let outcomes: Vec<_> = outcomes.into_iter().flatten().collect();
     let (done, failed): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     let mut messages: Vec<String> = failed.into_iter().filter_map(Result::err).collect();
     messages.dedup();
-    Ok((done.into_iter().flatten().collect(), messages))
+    (done.into_iter().flatten().collect(), messages)
+}
+
+/// Preconditioned drives for these jobs, and the order in which the jobs begin.
+fn shared(jobs: &[ReplayJob], drives: Prepared, threads: usize) -> (Prepared, Vec<usize>) {
+    let new = |job: &ReplayJob| job.precondition.then(|| job.new_drive());
+    jobs.iter().filter_map(new).for_each(|drive| drives.expect(&drive));
+    let number = |job: &ReplayJob| drives.numbers(&[new(job)?]).pop();
+    let numbers: Vec<_> = jobs.iter().map(number).collect();
+    (drives, order(&numbers, threads))
 }
 
 /// Checks the outputs before the work: they can be written, and replace no input.

@@ -3,6 +3,9 @@
 mod report;
 mod scales;
 
+pub(crate) use report::of as drawn;
+
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -11,18 +14,21 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use dovetail_lab::bench::BenchError;
+use dovetail_lab::{Progress, Stage};
 use dovetail_papers::{
     Change, Changes, FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting, Verdict,
 };
 use dovetail_time::{Ratio, did_you_mean};
 use serde_json::{Map, Value};
 
+use crate::arguments::taken;
 use crate::bench::threads;
+use crate::call::{Watch, only_a_table};
 use crate::output::{Outputs, check_writable, write};
 use crate::progress::Heartbeat;
 use crate::provenance::provenance;
 use crate::results::notes;
-use crate::signals::stop_flag;
+use crate::signals::{stop_flag, stopped};
 use crate::table::{list_width, of_words};
 use crate::{Failure, drive, print};
 
@@ -112,14 +118,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         match performed {
             Ok(mut reproduction) => {
-                reproduction.results.provenance = Some(provenance());
+                reproduction.results.provenance = Some(provenance(taken()));
                 print(&shown(figure, &reproduction))?;
                 if arguments.strict {
                     failures.extend(differing(figure, &reproduction));
                 }
                 rows.extend(csv_rows(figure, &reproduction));
                 if arguments.report.is_some() {
-                    page.add(&report::of(figure, &reproduction));
+                    page.add(&drawn(figure, &reproduction));
                 }
                 all.insert(
                     figure.name.into(),
@@ -133,9 +139,44 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         write(path, &csv_text(&rows)?)?;
     }
     if let Some(path) = &arguments.report {
-        write(path, &page.html(&provenance()))?;
+        write(path, &page.html(&provenance(taken())))?;
     }
     finish(arguments, &all, &failures)
+}
+
+/// Figures that another program asked for, by name; `words` are those of the command line that it
+/// stands for. Nothing is shown or written.
+///
+/// # Errors
+/// Arguments that make no sense; a figure that fails; it was stopped.
+pub(crate) fn called(
+    arguments: &Arguments,
+    words: &[OsString],
+    watch: &Watch<'_>,
+) -> Result<Vec<(&'static str, Reproduction)>, Failure> {
+    let tables = [
+        ("--list", arguments.list),
+        ("--sensitivity", arguments.sensitivity),
+        ("--scales", !arguments.scales.is_empty()),
+    ];
+    if let Some((option, _)) = tables.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(only_a_table(option));
+    }
+    let figures = chosen(arguments)?;
+    let mut all = Vec::new();
+    for (done, figure) in (0..).zip(&figures) {
+        let total = figures.len() as u64;
+        (watch.tell)(figure.name, Progress { stage: Stage::Run, done, total, requests: 0 });
+        let performed = perform(arguments, figure, watch.stop);
+        if watch.stop.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        let mut reproduction =
+            performed.map_err(|error| Failure::Failed(format!("{}: {error}", figure.name)))?;
+        reproduction.results.provenance = Some(provenance(words));
+        all.push((figure.name, reproduction));
+    }
+    Ok(all)
 }
 
 const CSV_COLUMNS: [&str; 7] = ["figure", "scale", "statement", "paper", "ours", "rule", "verdict"];

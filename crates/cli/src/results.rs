@@ -2,15 +2,17 @@
 
 mod jobs;
 mod rows;
+mod sort;
 mod spread;
 mod table;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use dovetail_lab::results::Results;
+use dovetail_lab::results::{Results, RunResult};
 
 use crate::output::{Outputs, check_writable, is_stdout, write};
+use crate::table::terminal_width;
 use crate::{Failure, csv_out, print};
 
 /// Files for results.
@@ -39,6 +41,10 @@ pub(crate) struct ResultFiles {
         help_heading = "Output"
     )]
     columns: Vec<String>,
+    /// Order of the runs in the table: by a figure, a word of the table's lines such as WAF or
+    /// p99; -WAF is descending.
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true, help_heading = "Output")]
+    sort: Option<String>,
 }
 
 /// The way in which the table shows runs.
@@ -56,6 +62,33 @@ pub(crate) fn notes(results: &Results) -> String {
     let notes = results.floor_notes();
     let lines = notes.iter().map(|note| format!("note: {note}\n"));
     lines.fold(String::from(if notes.is_empty() { "" } else { "\n" }), |all, line| all + &line)
+}
+
+/// Results as `--json` writes them.
+pub(crate) fn json(results: &Results) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
+    Ok(text + "\n")
+}
+
+/// Results as a table of runs: by itself, beside each other or one below the other.
+pub(crate) fn table(results: &Results, width: Option<usize>) -> String {
+    let runs = &results.runs;
+    let by_itself = match runs.len() > BESIDE {
+        true => rows::text(runs, &[], width.unwrap_or(usize::MAX)),
+        false => None,
+    };
+    let text = by_itself.unwrap_or_else(|| table::LAYOUT.text(runs, width));
+    text + &spread::text(runs) + &table::notes(runs) + &notes(results)
+}
+
+/// A word of an option is in no line of the table.
+fn unknown(option: &str, words: &str, runs: &[RunResult]) -> Failure {
+    let lines = table::LAYOUT.lines(runs);
+    let names: Vec<_> = lines.iter().map(|line| line[0].trim()).collect();
+    Failure::Usage(format!(
+        "{option} {words}: some word is in no line of the table; lines are {}",
+        names.join("; ")
+    ))
 }
 
 impl ResultFiles {
@@ -83,34 +116,31 @@ impl ResultFiles {
 
     /// The table in the shape that is asked for.
     fn table(&self, results: &Results, width: Option<usize>) -> Result<String, Failure> {
-        let runs = &results.runs;
+        let sorted = self.sorted(&results.runs)?;
+        let runs = sorted.as_ref().unwrap_or(&results.runs);
         let by_itself = if runs.len() > BESIDE { Shape::Rows } else { Shape::Columns };
         if self.columns.is_empty() && self.table.unwrap_or(by_itself) == Shape::Columns {
             return Ok(table::LAYOUT.text(runs, width));
         }
         let text = rows::text(runs, &self.columns, width.unwrap_or(usize::MAX));
-        text.ok_or_else(|| {
-            let lines = table::LAYOUT.lines(runs);
-            let names: Vec<_> = lines.iter().map(|line| line[0].trim()).collect();
-            let words = self.columns.join(",");
-            Failure::Usage(format!(
-                "--columns {words}: some word is in no line of the table; lines are {}",
-                names.join("; ")
-            ))
-        })
+        text.ok_or_else(|| unknown("--columns", &self.columns.join(","), runs))
+    }
+
+    /// The runs in the order that is asked for, if one is.
+    fn sorted(&self, runs: &[RunResult]) -> Result<Option<Vec<RunResult>>, Failure> {
+        let Some(by) = &self.sort else { return Ok(None) };
+        sort::sorted(runs, by).map(Some).ok_or_else(|| unknown("--sort", by, runs))
     }
 
     /// Writes the files, and the table if it is wanted.
     pub(crate) fn write(&self, results: &Results, with_table: bool) -> Result<(), Failure> {
         if with_table && !results.runs.is_empty() {
-            let width = comfy_table::Table::new().width().map(usize::from);
+            let width = terminal_width();
             let text = self.table(results, width)? + &spread::text(&results.runs);
             print(&(text + &table::notes(&results.runs) + &notes(results)))?;
         }
         if let Some(path) = &self.json {
-            let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
-            text.push('\n');
-            write(path, &text)?;
+            write(path, &json(results)?)?;
         }
         if let Some(path) = &self.csv {
             write(path, &csv_out::text(results)?)?;

@@ -1,11 +1,12 @@
 //! Ctrl-C and SIGTERM: what was measured until then is still shown and written.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::Failure;
+use crate::call::Watch;
 
 /// Set by the first of these signals: runs end, and what they have is written. The second one ends
 /// the program.
@@ -18,6 +19,32 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
     }
     Ok(stop)
+}
+
+/// The flag that ends a call: that of the program that watches it, or of this process's signals.
+pub(crate) enum Stop<'a> {
+    Program(&'a AtomicBool),
+    Signals(Arc<AtomicBool>),
+}
+
+impl<'a> Stop<'a> {
+    pub(crate) fn of(watch: Option<&Watch<'a>>) -> Result<Self, Failure> {
+        match watch {
+            Some(watch) => Ok(Self::Program(watch.stop)),
+            None => stop_flag().map(Self::Signals),
+        }
+    }
+
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        match self {
+            Self::Program(flag) => flag,
+            Self::Signals(flag) => flag,
+        }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.flag().load(Ordering::Relaxed)
+    }
 }
 
 /// Failure of a command that was stopped.

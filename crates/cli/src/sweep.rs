@@ -1,29 +1,40 @@
 //! `dovetail sweep`: a file of combinations, performed by `bench` or `replay`, and its table.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, FromArgMatches, Subcommand};
 use dovetail_lab::results::Results;
+use dovetail_lab::{NewDrive, Prepared, order};
 use dovetail_sweep::{
-    Budget, Command, Folder, Outcome, Performed, Point, Shard, Sweep, merge, table,
+    Command, Folder, Outcome, Performed, Point, Record, Shard, Sweep, SweepError, merge, table,
+    waiting,
 };
 use dovetail_time::format_bytes;
 use serde_json::{Map, Value};
 
 use crate::bench::threads;
+use crate::call::sentence;
 use crate::progress::Counter;
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, bench, csv_out, memory, print, replay};
 
-/// Memory of the machine that a sweep takes at most, in percent: the rest is for what estimates miss
-/// (assumed).
-const MEMORY_PERCENT: u64 = 80;
 /// Name of the table in the folder of results.
 const TABLE: &str = "table.csv";
 /// Options that are the sweep's own: each point writes into its folder, and runs on one core.
-const OWN: [&str; 9] =
-    ["json", "csv", "report", "fio-json", "jobs", "table", "columns", "keep-going", "sensitivity"];
+const OWN: [&str; 10] = [
+    "json",
+    "csv",
+    "report",
+    "fio-json",
+    "jobs",
+    "table",
+    "columns",
+    "sort",
+    "keep-going",
+    "sensitivity",
+];
 
 /// Run a file of combinations: a command, shared options, and axes.
 ///
@@ -80,7 +91,18 @@ fn join(into: &Path, folders: &[PathBuf]) -> Result<(), Failure> {
     let text = table(&sweep, &records).map_err(Failure::failed)?;
     let path = into.join(TABLE);
     Folder::replace(&path, &text).map_err(Failure::failed)?;
-    print(&format!("{} of {} points in {}\n", records.len(), sweep.points().len(), path.display()))
+    print(&ended(records.len(), sweep.points().len(), into, &path))
+}
+
+/// Count of the points that are there, and the commands that look at them.
+fn ended(done: usize, of: usize, folder: &Path, table: &Path) -> String {
+    let folder = folder.display();
+    format!(
+        "{done} of {of} points in {}\n\
+         look at them:        dovetail report {folder}\n\
+         beside another one:  dovetail compare {folder} OTHER\n",
+        table.display()
+    )
 }
 
 /// A point's command, its arguments understood.
@@ -93,9 +115,7 @@ impl Call {
     fn of(sweep: &Sweep, point: &Point) -> Result<Self, Failure> {
         let given = sweep.arguments(point);
         let named = |error: clap::Error| {
-            // clap's first line is the sentence; its usage is that of another command line
-            let text = error.to_string();
-            let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            let sentence = sentence(&error);
             Failure::Usage(format!("point {} ({}): {sentence}", point.number, point.name()))
         };
         let parse = |name: &'static str, of: fn(clap::Command) -> clap::Command| {
@@ -116,8 +136,8 @@ impl Call {
         }
     }
 
-    /// Refuses what the command refuses before it runs, and what memory cannot hold.
-    fn check(&self, point: &Point, room: Option<u64>) -> Result<(), Failure> {
+    /// Refuses what the command refuses before it runs.
+    fn check(&self, point: &Point) -> Result<(), Failure> {
         let checked = match self {
             Self::Bench(arguments) => bench::check(arguments, point.number == 0),
             Self::Replay(arguments) => replay::check(arguments),
@@ -126,14 +146,21 @@ impl Call {
         checked.map_err(|failure| match failure {
             Failure::Usage(message) => Failure::Usage(named(message)),
             Failure::Failed(message) => Failure::Failed(named(message)),
-        })?;
-        let (needs, there) = (self.memory()?, room.unwrap_or(u64::MAX));
+        })
+    }
+
+    /// Refuses what the memory of this machine cannot hold.
+    fn check_memory(&self, point: &Point, room: Option<u64>) -> Result<(), Failure> {
+        // a combination of figures that makes no drive fails when it runs: a row, not the end of all
+        let (needs, there) = (self.memory().unwrap_or(0), room.unwrap_or(u64::MAX));
         if needs <= there {
             return Ok(());
         }
         let (needs, there) = (format_bytes(needs), format_bytes(there));
-        let message = format!("its drive takes up to {needs} of memory, and {there} are available");
-        Err(Failure::Failed(named(message)))
+        let (number, name) = (point.number, point.name());
+        Err(Failure::Failed(format!(
+            "point {number} ({name}): its drive takes up to {needs} of memory, and {there} are available"
+        )))
     }
 
     fn memory(&self) -> Result<u64, Failure> {
@@ -143,10 +170,18 @@ impl Call {
         }
     }
 
-    fn measure(&self, stop: &AtomicBool) -> Result<Results, Failure> {
+    /// Drives that its runs begin with preconditioned.
+    fn new_drives(&self) -> Result<Vec<NewDrive>, Failure> {
         match self {
-            Self::Bench(arguments) => bench::measure(arguments, stop),
-            Self::Replay(arguments) => replay::measure(arguments, stop),
+            Self::Bench(arguments) => bench::new_drives(arguments),
+            Self::Replay(arguments) => replay::new_drives(arguments),
+        }
+    }
+
+    fn measure(&self, stop: &AtomicBool, drives: &Prepared) -> Result<Results, Failure> {
+        match self {
+            Self::Bench(arguments) => bench::measure(arguments, stop, drives),
+            Self::Replay(arguments) => replay::measure(arguments, stop, drives),
         }
     }
 }
@@ -162,30 +197,23 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
     }
     let shard = arguments.shard.unwrap_or(Shard::WHOLE);
     let results = arguments.results.clone().unwrap_or_else(|| file.with_extension("sweep"));
-    let program = concat!("dovetail ", env!("DOVETAIL_VERSION"));
-    let folder = Folder::open(&results, &sweep, program, shard).map_err(Failure::failed)?;
+    check_memory(&sweep, &calls)?;
+    let begun = Begun::new(sweep, calls, &results, shard)?;
     let stop = stop_flag()?;
-    let room = memory::room().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_PERCENT);
     let counter = Counter::new("points");
-    let done = dovetail_sweep::run(
-        (&sweep, shard),
-        &folder,
-        (threads(arguments.jobs), &Budget::new(room)),
+    let done = begun.perform(
+        threads(arguments.jobs),
         arguments.retry_failed,
-        |point| calls[point.number as usize].memory().unwrap_or(0),
-        |point| outcome(&calls[point.number as usize], &sweep, &stop),
-        |performed, point| {
+        &stop,
+        &|performed, point| {
             let Performed { before, now, of, .. } = performed;
             counter.tell(before + now, of, &point.name());
         },
     );
     drop(counter);
-    let done = done.map_err(Failure::failed)?;
-    let text =
-        table(&sweep, &folder.records().map_err(Failure::failed)?).map_err(Failure::failed)?;
-    folder.write(TABLE, &text).map_err(Failure::failed)?;
-    let table = results.join(TABLE);
-    print(&format!("{} of {} points in {}\n", done.before + done.now, done.of, table.display()))?;
+    let done = done?;
+    let table = begun.write_table()?;
+    print(&ended(done.before + done.now, done.of, &results, &table))?;
     if stop.load(Ordering::Relaxed) {
         return Err(stopped());
     }
@@ -197,6 +225,127 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
         failed => Err(Failure::Failed(format!(
             "{failed} points failed: their rows say why; --retry-failed runs them again"
         ))),
+    }
+}
+
+/// The program and its version, as folders of results name who made them.
+pub(crate) const PROGRAM: &str = concat!("dovetail ", env!("DOVETAIL_VERSION"));
+
+/// A sweep whose folder of results is open.
+pub(crate) struct Begun {
+    pub(crate) sweep: Sweep,
+    pub(crate) folder: Folder,
+    calls: Vec<Call>,
+    results: PathBuf,
+    shard: Shard,
+}
+
+impl Begun {
+    /// Reads the text of a sweep, called `name`, and opens its folder.
+    ///
+    /// # Errors
+    /// A text that makes no sense; a folder of another sweep, or one that cannot be written.
+    pub(crate) fn parse(
+        text: &str,
+        name: &str,
+        results: &Path,
+        shard: Shard,
+    ) -> Result<Self, Failure> {
+        let sweep = Sweep::parse(text, name).map_err(|error| Failure::Usage(error.to_string()))?;
+        let calls = calls(&sweep)?;
+        Self::new(sweep, calls, results, shard)
+    }
+
+    fn new(sweep: Sweep, calls: Vec<Call>, results: &Path, shard: Shard) -> Result<Self, Failure> {
+        let folder = Folder::open(results, &sweep, PROGRAM, shard).map_err(Failure::failed)?;
+        Ok(Self { sweep, folder, calls, results: results.into(), shard })
+    }
+
+    /// Number of the points of the shard.
+    pub(crate) fn of_shard(&self) -> usize {
+        self.sweep.points().iter().filter(|point| self.shard.has(point.number)).count()
+    }
+
+    /// Points of the shard that are to be performed.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(crate) fn waiting(&self, retries: bool) -> Result<Vec<&Point>, Failure> {
+        let finished = self.folder.records().map_err(Failure::failed)?;
+        Ok(waiting(&self.sweep, self.shard, &finished, retries))
+    }
+
+    /// Performs the points that are missing; `told` hears of each.
+    ///
+    /// # Errors
+    /// A result cannot be kept.
+    pub(crate) fn perform(
+        &self,
+        threads: usize,
+        retries: bool,
+        stop: &AtomicBool,
+        told: &(dyn Fn(Performed, &Point) + Sync),
+    ) -> Result<Performed, Failure> {
+        let (sweep, calls) = (&self.sweep, &self.calls[..]);
+        check_memory(sweep, calls)?;
+        let drives = &Prepared::within(memory::in_all());
+        let points = Points { sweep, calls, drives, threads, stop };
+        let folder = (&self.folder, self.shard);
+        points.perform(folder, retries, told).map_err(Failure::failed)
+    }
+
+    /// Writes the table of all that is finished; returns its path.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub(crate) fn write_table(&self) -> Result<PathBuf, Failure> {
+        let text = |records: &_| table(&self.sweep, records).map_err(Failure::failed);
+        self.folder.write(TABLE, text)?;
+        Ok(self.results.join(TABLE))
+    }
+}
+
+/// The points of a sweep, and what they are performed with.
+struct Points<'a> {
+    sweep: &'a Sweep,
+    calls: &'a [Call],
+    drives: &'a Prepared,
+    threads: usize,
+    stop: &'a AtomicBool,
+}
+
+impl Points<'_> {
+    /// Performs the points of a shard that the folder has no result of.
+    fn perform(
+        &self,
+        (folder, shard): (&Folder, Shard),
+        retries: bool,
+        told: impl Fn(Performed, &Point) + Sync,
+    ) -> Result<Performed, SweepError> {
+        dovetail_sweep::run(
+            (self.sweep, shard),
+            folder,
+            (self.threads, retries),
+            |points| self.order(points),
+            |point| self.drives.reserve(self.call(point).memory().unwrap_or(0)),
+            |point| outcome(self.call(point), self.sweep.series, self.stop, self.drives),
+            told,
+        )
+    }
+
+    fn call(&self, point: &Point) -> &Call {
+        &self.calls[point.number as usize]
+    }
+
+    /// Counts the runs that begin with preconditioned drives; returns the order in which points
+    /// begin, so that those with the same drives follow each other.
+    fn order(&self, points: &[&Point]) -> Vec<usize> {
+        let numbers = |point: &&Point| {
+            let new = self.call(point).new_drives().unwrap_or_default();
+            new.iter().for_each(|drive| self.drives.expect(drive));
+            Some(self.drives.numbers(&new)).filter(|numbers| !numbers.is_empty())
+        };
+        order(&points.iter().map(numbers).collect::<Vec<_>>(), self.threads)
     }
 }
 
@@ -217,32 +366,55 @@ fn calls(sweep: &Sweep) -> Result<Vec<Call>, Failure> {
             "standard input is not for a sweep: its points read it many times; give a file".into(),
         ));
     }
-    let room = memory::room();
     let call = |point: &Point| {
         let call = Call::of(sweep, point)?;
-        call.check(point, room)?;
+        call.check(point)?;
         Ok(call)
     };
     sweep.points().iter().map(call).collect()
 }
 
+/// This machine can hold each point.
+fn check_memory(sweep: &Sweep, calls: &[Call]) -> Result<(), Failure> {
+    let room = memory::room();
+    let mut each = sweep.points().iter().zip(calls);
+    each.try_for_each(|(point, call)| call.check_memory(point, room))
+}
+
 fn list(sweep: &Sweep) -> Result<(), Failure> {
-    let command = match sweep.command {
-        Command::Bench => "bench",
-        Command::Replay => "replay",
-    };
+    let command = sweep.command.name();
     let line = |point: &Point| {
         format!("{:6} dovetail {command} {}\n", point.number, sweep.arguments(point).join(" "))
     };
     print(&sweep.points().iter().map(line).collect::<String>())
 }
 
-fn outcome(call: &Call, sweep: &Sweep, stop: &AtomicBool) -> Outcome {
-    let measured = call.measure(stop);
+/// Performs a point of a sweep away from its folder. `None` if it was stopped.
+///
+/// # Errors
+/// Arguments that make no sense: those of a point that failed are in its record.
+pub(crate) fn perform_point(
+    sweep: &Sweep,
+    point: &Point,
+    stop: &AtomicBool,
+) -> Result<Option<(Record, Option<String>)>, Failure> {
+    let call = Call::of(sweep, point)?;
+    let drives = Prepared::within(memory::in_all());
+    call.new_drives()?.iter().for_each(|drive| drives.expect(drive));
+    Ok(outcome(&call, sweep.series, stop, &drives).into_record(point))
+}
+
+fn outcome(call: &Call, with_series: bool, stop: &AtomicBool, drives: &Prepared) -> Outcome {
+    let measured = catch_unwind(AssertUnwindSafe(|| call.measure(stop, drives)));
+    let fault = |_| {
+        let message = "an internal fault, described on standard error; please report it";
+        Failure::Failed(message.into())
+    };
+    let measured = measured.map_err(fault).and_then(|measured| measured);
     if stop.load(Ordering::Relaxed) {
         return Outcome::Stopped;
     }
-    match measured.and_then(|results| kept(&results, sweep.series)) {
+    match measured.and_then(|results| kept(&results, with_series)) {
         Ok((runs, whole)) => Outcome::Done(runs, whole),
         Err(Failure::Usage(message) | Failure::Failed(message)) => Outcome::Failed(message),
     }
@@ -263,4 +435,63 @@ fn kept(results: &Results, whole: bool) -> Result<Kept, Failure> {
     let whole =
         whole.then(|| serde_json::to_string(results)).transpose().map_err(Failure::failed)?;
     Ok((runs, whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three traces on twenty drives: by the axes, and by a point's inputs.
+    fn sweeps(folder: &Path) -> [Sweep; 2] {
+        let trace = |name: &str, step: u64| {
+            let line = |n: u64| format!("/f write {} 4096\n", n * step % 3000 * 4096);
+            let lines: String = (0..2000).map(line).collect();
+            let path = folder.join(name);
+            std::fs::write(&path, format!("fio version 2 iolog\n/f add\n/f open\n{lines}"))
+                .unwrap();
+            path.display().to_string()
+        };
+        let traces = [trace("a.iolog", 1), trace("b.iolog", 7), trace("c.iolog", 1013)];
+        let head =
+            "[options]\ndrive = 'femu-32g'\nprecondition = true\nscale = '1/1024'\nwrap = true\n";
+        let drives = "op = [40, 50, 60, 70, 80]\nseed = { from = 1, to = 4 }\n";
+        let depths = "queue-depth = [1, 4, 16]\n";
+        let of = |inputs: &[String], axes: &str| {
+            let inputs = format!("command = 'replay'\ninputs = {inputs:?}\n");
+            let text = format!("{inputs}{head}[axes]\n{axes}[keep]\nseries = true\n");
+            Sweep::parse(&text, "test.toml").unwrap()
+        };
+        [of(&traces[..1], &format!("{depths}{drives}")), of(&traces, drives)]
+    }
+
+    /// The table and the whole results of a sweep.
+    fn performed(sweep: &Sweep, drives: &Prepared, threads: usize) -> Vec<String> {
+        let (calls, stop) = (calls(sweep).unwrap(), AtomicBool::new(false));
+        let points = Points { sweep, calls: &calls, drives, threads, stop: &stop };
+        let results = tempfile::tempdir().unwrap();
+        let folder = Folder::open(results.path(), sweep, "test", Shard::WHOLE).unwrap();
+        let done = points.perform((&folder, Shard::WHOLE), false, |_, _| {}).unwrap();
+        let records = folder.records().unwrap();
+        assert_eq!((done.now, done.failed), (sweep.points().len(), 0), "{records:?}");
+        let series = std::fs::read_dir(results.path().join("series")).unwrap();
+        let mut files: Vec<PathBuf> = series.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let whole = files.iter().map(|path| std::fs::read_to_string(path).unwrap());
+        whole.chain([table(sweep, &records).unwrap()]).collect()
+    }
+
+    #[test]
+    fn points_that_share_drives_have_the_results_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        for sweep in sweeps(folder.path()) {
+            let alone = Prepared::none();
+            let expected = performed(&sweep, &alone, 2);
+            assert_eq!(alone.aged(), 60);
+            for threads in [1, 2] {
+                let drives = Prepared::within(4 << 30);
+                assert!(performed(&sweep, &drives, threads) == expected, "{threads}");
+                assert_eq!(drives.aged(), 20, "{threads}");
+            }
+        }
+    }
 }

@@ -121,11 +121,25 @@ fn shown(name: &str, figures: Vec<Option<String>>) -> Option<Vec<String>> {
     })
 }
 
-/// Columns of a list: those of the terminal, or of `COLUMNS`; otherwise each entry is one line.
-pub(crate) fn list_width() -> usize {
+/// Four significant digits, or all of a whole number.
+pub(crate) fn digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1000.0 => format_count(value.round() as u64),
+        v if v >= 100.0 => format!("{value:.1}"),
+        v if v >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Columns of the terminal, or of `COLUMNS`; `None` where nobody tells.
+pub(crate) fn terminal_width() -> Option<usize> {
     let given = || std::env::var("COLUMNS").ok()?.parse().ok();
-    let width = Table::new().width().map(usize::from).or_else(given);
-    width.map_or(usize::MAX, |width| width.clamp(60, 200))
+    Table::new().width().map(usize::from).or_else(given)
+}
+
+/// Columns of a list: those of the terminal; otherwise each entry is one line.
+pub(crate) fn list_width() -> usize {
+    terminal_width().map_or(usize::MAX, |width| width.clamp(60, 200))
 }
 
 /// A table of words within a width: no word is broken, the last column gets what is left. Words

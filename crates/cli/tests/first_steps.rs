@@ -608,6 +608,16 @@ fn many_runs_are_rows() {
         ["elapsed", "write", "MB/s"],
         "{chosen}"
     );
+    let order = |by: &str| {
+        let sorted = done(folder.path(), &format!("{bench} 7,10,14,20,28 --sort {by}"));
+        let rows = sorted.lines().filter_map(|line| line.strip_prefix("op ")?.split(' ').next());
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // more flash takes more bytes until its rated erases
+    assert_eq!(order("rated"), ["7", "10", "14", "20", "28"]);
+    assert_eq!(order("-rated"), ["28", "20", "14", "10", "7"]);
+    let message = refused(folder.path(), &format!("{bench} 7,28 --sort speed"), 2);
+    assert!(message.contains("--sort speed: some word is in no line"), "{message}");
     let message = refused(folder.path(), &format!("{bench} 7,28 --columns speed"), 2);
     assert!(message.contains("lines are elapsed; calls/s"), "{message}");
 }

@@ -13,6 +13,7 @@ mod common {
     //! The place where the guest looks for it.
     pub(crate) use crate::uml;
 }
+mod compare;
 mod cp;
 mod devirtualize;
 mod ext;
@@ -36,6 +37,7 @@ mod mounted;
 #[path = "../../serve/tests/client/mod.rs"]
 mod nbd_client;
 mod referee;
+mod report;
 mod salvage;
 mod scales;
 mod serve;

@@ -43,7 +43,9 @@ fn refused(folder: &Path, arguments: &str) -> String {
 
 fn undisturbed() -> String {
     let folder = folder(SWEEP);
-    done(folder.path(), "sweep a.toml");
+    let told = String::from_utf8(done(folder.path(), "sweep a.toml").stdout).unwrap();
+    assert!(told.starts_with("12 of 12 points in a.sweep/table.csv\n"), "{told}");
+    assert!(told.contains("dovetail report a.sweep\n"), "{told}");
     let table = fs::read_to_string(folder.path().join("a.sweep/table.csv")).unwrap();
     assert_eq!(table.lines().count(), 13);
     assert!(table.starts_with("point,op,seed,label,"), "{table}");
@@ -108,6 +110,19 @@ fn slips_are_named_before_anything_runs() {
     fs::write(folder.path().join("b.toml"), SWEEP.replace("28", "27")).unwrap();
     let message = refused(folder.path(), "sweep b.toml --results r");
     assert!(message.contains("r has the results of another sweep (its point 6 is"), "{message}");
+}
+
+#[test]
+fn the_report_of_a_sweep_needs_nothing_but_its_folder() {
+    let folder = folder(SWEEP);
+    done(folder.path(), "sweep a.toml");
+    fs::remove_file(folder.path().join("j.fio")).unwrap();
+    let told = String::from_utf8(done(folder.path(), "report a.sweep").stdout).unwrap();
+    assert!(told.starts_with("a.html: "), "{told}");
+    let html = fs::read_to_string(folder.path().join("a.html")).unwrap();
+    assert!(html.contains("a: bench of j.fio over op, 12 points."), "the first sentence");
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+    assert!(html.contains("\"values\":[\"7\",\"28\"]") && !html.contains("drive.capacity"));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 "use strict";
 // Charts of lines. A line is `{run, name, thin, x, y, step, skip}`: its run, what it shows beside the run's label (may be
 // empty), its values, how far from a value the cursor may be and still read it (in units of x), and optionally how
-// many values to `skip` in the download.
+// many values to `skip` in the download, and the `error` of each value, drawn as a bar up and down.
 //
 // Axes are `{label, log, size, text, value, csv}` (and `bars` for y, to draw bars in place of lines): the heading, whether the scale is logarithmic, the size of a unit by
-// which values are divided, how a tick and a value are written, and the name of the column in the download. Charts
+// which values are divided, how a tick and a value are written, and the name of the column in the download; `rows`
+// gives a download of its own. An x axis with `dots` shows each value as a point, and so does one that is `whole`. Charts
 // whose x axes have the same `share` have one zoom and one cursor.
 
 /** Draws `lines`; null if none has a value. */
@@ -28,8 +29,12 @@ function linePlot(frame, lines, axes, none) {
 
 function lineRange(xs, axis) {
   const [first, last] = [xs[0], xs[xs.length - 1]];
-  if (axis.log) return new Window(logRange(first, last), true);
+  if (axis.log) return new Window(axis.dots ? [first / 1.15, last * 1.15] : logRange(first, last), true);
   if (axis.whole) return new Window([first - 0.5, last + 0.5], false);
+  if (axis.dots) {
+    const room = (last - first || Math.abs(first) || 1) * 0.05;
+    return new Window([first - room, last + room], false);
+  }
   return new Window([0, last > 0 ? last * (xs.length === 1 ? 1.5 : 1) : 1], false);
 }
 
@@ -42,6 +47,7 @@ function lineOptions(frame, view, lines, { x, y }, range) {
   const options = plotOptions(frame, x, y, range, hooks);
   options.cursor.dataIdx = (_, series, index) => (series === 0 ? index : view.nearest(series, view.forced ?? index));
   if (x.share) options.cursor.sync = { key: x.share, scales: ["x", null], setSeries: false, filters: { pub: event => event === "mousemove" || event === "mouseleave" } };
+  if (lines.some(line => line.error)) options.hooks.draw = [plot => drawErrors(plot, frame.report.theme, lines, x, y)];
   const style = y.bars ? barStyle : lineStyle;
   options.series = [{}, ...lines.map((line, place) => style(frame.report.theme, line, x, y, place / lines.length, 1 / lines.length))];
   return options;
@@ -52,8 +58,38 @@ function lineStyle(theme, line, x, y) {
   return {
     stroke: colour, width: line.thin ? 1 : 2, dash: theme.dash(line.run.index),
     paths: y.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
-    points: { show: Boolean(x.whole), filter: (plot, series, show) => (show ? null : lonely(plot.data[series])), size: 6, fill: colour, stroke: colour },
+    points: { show: Boolean(x.whole || x.dots), filter: (plot, series, show) => (show ? null : lonely(plot.data[series])), size: 6, fill: colour, stroke: colour },
   };
+}
+
+/** A line's errors: `[x, low, high]` of each value that has one, in the units of the axes. */
+function errorsOf(line, x, y) {
+  const ends = line.y.map((value, index) => [line.x[index] / x.size, (value - line.error[index]) / y.size, (value + line.error[index]) / y.size]);
+  return ends.filter((_, index) => line.y[index] != null && line.error[index] > 0);
+}
+
+/** Draws errors as bars with short ends. */
+function drawErrors(plot, theme, lines, x, y) {
+  const { ctx, bbox } = plot;
+  const end = 4 * devicePixelRatio;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.setLineDash([]);
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  for (const line of lines.filter(line => line.error)) {
+    ctx.strokeStyle = theme.run(line.run.index);
+    ctx.beginPath();
+    for (const [at, low, high] of errorsOf(line, x, y)) {
+      const [left, bottom, top] = [plot.valToPos(at, "x", true), plot.valToPos(low, "y", true), plot.valToPos(high, "y", true)];
+      ctx.moveTo(left, bottom);
+      ctx.lineTo(left, top);
+      for (const height of [bottom, top]) { ctx.moveTo(left - end, height); ctx.lineTo(left + end, height); }
+    }
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 /** Bars side by side around each x: of the room that they share, this line's begin at `from` and take `share`. */
@@ -116,6 +152,7 @@ class LineView extends PlotView {
   }
 
   rows() {
+    if (this.axes.rows) return this.axes.rows();
     const { x, y } = this.axes;
     const heads = ["run", "line", x.csv, y.csv];
     return [heads, ...this.drawn.flatMap(line => line.x.map((value, index) => [line.run.label, line.name, value, line.y[index]]).slice(line.skip ?? 0))];

@@ -151,11 +151,21 @@ function linesSvg(view, theme) {
     const [xs, ys, colour] = [data[0], data[place + 1], theme.run(line.run.index)];
     if (axes.y.bars) return area.path(svgBars(area, xs, ys, place, drawn.length), { fill: colour });
     area.path(area.line(xs, ys, axes.y.steps), { fill: "none", stroke: colour, "stroke-width": line.thin ? 1 : 2, "stroke-dasharray": theme.dash(line.run.index).join(" ") });
-    const points = axes.x.whole ? ys.map((_, index) => index).filter(index => ys[index] != null) : lonely(ys);
+    if (line.error) area.path(svgErrors(area, errorsOf(line, axes.x, axes.y)), { fill: "none", stroke: colour, "stroke-width": 1.5 });
+    const points = axes.x.whole || axes.x.dots ? ys.map((_, index) => index).filter(index => ys[index] != null) : lonely(ys);
     area.path(points.map(index => svgDot(area.px(xs[index]), area.py(ys[index]), 3)).join(""), { fill: colour });
   });
   const items = drawn.map(line => ({ label: [line.run.label, line.name].filter(Boolean).join(", "), mark: svgSwatch(theme, line.run, line.thin) }));
   return svg.file(svg.legend(items, area.bottom + 60) + 4);
+}
+
+/** Bars of errors with short ends. */
+function svgErrors(area, errors) {
+  const bar = ([x, low, high]) => {
+    const [left, bottom, top] = [area.px(x), area.py(low), area.py(high)];
+    return `M${left} ${bottom}V${top}M${px(left - 4)} ${bottom}h8M${px(left - 4)} ${top}h8`;
+  };
+  return errors.map(bar).join("");
 }
 
 function svgDot(x, y, radius) {

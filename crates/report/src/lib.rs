@@ -39,6 +39,7 @@ mod results;
 mod sentences;
 mod setup;
 mod summary;
+mod swept;
 mod table;
 
 pub use figures::{Figures, Reproduced, Statement};
@@ -46,6 +47,7 @@ pub use format::escape;
 pub use plain::{Plain, html as plain_html};
 pub use results::html;
 pub use sentences::sentences;
+pub use swept::{Swept, SweptPoint, SweptRun, html as sweep_html};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,5 @@
 //! The page that all reports share: a template, its style, and its scripts.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 
 use super::format::escape;
@@ -148,9 +146,14 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", super::format::count(count as u64), if count == 1 { "" } else { "s" })
 }
 
-/// The different names of the runs, or how many there are if they are many; escaped.
+/// The different names of the runs in their order, or how many there are if they are many; escaped.
 pub(crate) fn names<R>(runs: &[R], what: &str, name: impl Fn(&R) -> &str) -> String {
-    let different: BTreeSet<&str> = runs.iter().map(&name).collect();
+    let mut different: Vec<&str> = Vec::new();
+    for name in runs.iter().map(&name) {
+        if !different.contains(&name) {
+            different.push(name);
+        }
+    }
     match different.len() {
         0 => format!("no {what}s"),
         1..=NAMES_LISTED => different.into_iter().map(escape).collect::<Vec<_>>().join(", "),

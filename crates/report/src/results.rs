@@ -64,6 +64,10 @@ fn lede(results: &Results) -> String {
     let runs = counted(results.runs.len(), "run");
     let what = if is_replay(results) { "drive" } else { "stack" };
     let stacks = names(&results.runs, what, |run| &run.stack.name);
+    let drives = match is_replay(results) {
+        true => String::new(),
+        false => format!(" with {}", names(&results.runs, "drive", |run| &run.drive.profile)),
+    };
     let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
     let early = match failed {
         0 => String::new(),
@@ -73,7 +77,7 @@ fn lede(results: &Results) -> String {
         ),
     };
     format!(
-        "{runs}: {} on {stacks}, {}, seed {}.{early}",
+        "{runs}: {} on {stacks}{drives}, {}, seed {}.{early}",
         escape(&results.workload),
         scale(results.scale),
         results.seed

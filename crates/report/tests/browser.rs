@@ -11,7 +11,7 @@ use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
 use dovetail_lab::results::{Provenance, Results};
-use dovetail_report::{Figures, Reproduced, Statement};
+use dovetail_report::{Figures, Reproduced, Statement, Swept, SweptPoint, SweptRun};
 use dovetail_workload::trace::TraceOptions;
 
 const NASTY: &str = "</script><script>document.title = 'taken'</script>";
@@ -172,15 +172,47 @@ const NARROW: &str = r#"<!doctype html><html><body><pre id="found"></pre>
 <script>addEventListener("message", ({ data }) => { document.getElementById("found").textContent = data; });</script>
 <iframe src="report.html" style="width: 400px; height: 900px; border: 0"></iframe></body></html>"#;
 
+/// A sweep over an axis of numbers and one of names, two seeds each.
+fn swept() -> Swept {
+    let mut swept = Swept { name: NASTY.into(), inputs: vec![NASTY.into()], ..Swept::default() };
+    for (number, op) in ["7", "12", "28"].into_iter().enumerate() {
+        for (place, gc) in ["greedy", NASTY].into_iter().enumerate() {
+            for seed in ["1", "2"] {
+                let values = [("op", op), ("gc", gc), ("seed", seed)];
+                let waf = 4.0 - number as f64 + place as f64 + if seed == "1" { 0.0 } else { 0.3 };
+                let figures = [("totals.device_waf", waf), ("latency.write.p99_ns", waf * 1e6)];
+                let figures = figures.map(|(path, value)| (path.to_string(), value)).into();
+                let values = values.map(|(axis, value)| (axis.to_string(), value.to_string()));
+                let runs = vec![SweptRun { label: String::new(), figures }];
+                swept.points.push(SweptPoint { values: values.into(), runs, error: None });
+            }
+        }
+    }
+    let (runs, error) = (Vec::new(), Some(NASTY.into()));
+    swept.points.push(SweptPoint { values: vec![(NASTY.into(), NASTY.into())], runs, error });
+    swept.planned = swept.points.len();
+    swept
+}
+
+#[test]
+fn a_browser_draws_a_sweep() {
+    draws_and_saves(&dovetail_report::sweep_html(&swept()), &["sweep"], |dom| {
+        // two lines, a bar of errors and points of each
+        saves_svg(dom, "sweep", &["write p99 (ms)", "|op|", "|7|", "|12|", "|28|", "gc greedy"]);
+        assert!(dom.contains("write p99 over op</h3>"), "the figure of the first sentence");
+    });
+}
+
 #[test]
 fn on_a_narrow_screen_nothing_but_tables_scrolls_sideways() {
     if is_without_chromium() {
         return; // cargo xtask test says so
     }
-    for results in [results(), bench_results()] {
+    let reports = [results(), bench_results()].map(|results| dovetail_report::html(&results));
+    for html in reports.into_iter().chain([dovetail_report::sweep_html(&swept())]) {
         let folder = tempfile::tempdir().unwrap();
         let page = folder.path().join("report.html");
-        let html = dovetail_report::html(&results).replace("</body>", MEASURE);
+        let html = html.replace("</body>", MEASURE);
         std::fs::write(&page, html).unwrap();
         let frame = folder.path().join("narrow.html");
         std::fs::write(&frame, NARROW).unwrap();

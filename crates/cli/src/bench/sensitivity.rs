@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use dovetail_lab::bench::{Experiment, Stack};
 use dovetail_lab::results::RunResult;
 
-use super::{complaints, perform};
+use super::{complaints, run_seen};
+use crate::progress::Seen;
 use crate::sensitivity::{Change, Figure, at_least_one, table};
 use crate::signals::stopped;
 use crate::{Failure, print};
@@ -39,7 +40,7 @@ fn compare(
 ) -> Result<String, Failure> {
     let (changes, stacks) = variants(stack);
     let experiment = Experiment { stacks: &stacks, ..*experiment };
-    let (results, failures) = perform(&experiment, jobs);
+    let (results, failures) = run_seen(&experiment, jobs, &Seen::of(experiment.labels(), None));
     if experiment.stop.load(Ordering::Relaxed) {
         return Err(stopped());
     }

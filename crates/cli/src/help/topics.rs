@@ -4,10 +4,11 @@
 type Topic = (&'static str, &'static str);
 
 /// All pages, by name.
-pub(super) const TOPICS: [Topic; 45] = [
+pub(super) const TOPICS: [Topic; 47] = [
     ("answers", include_str!("../../docs/answers.md")),
     ("bench-against-linux", include_str!("../../docs/bench-against-linux.md")),
     ("choosing", include_str!("../../docs/choosing.md")),
+    ("comparing", include_str!("../../docs/comparing.md")),
     ("crash", include_str!("../../docs/crash.md")),
     ("drive-model", include_str!("../../docs/drive-model.md")),
     ("drives", include_str!("../../docs/drives.md")),
@@ -38,6 +39,7 @@ pub(super) const TOPICS: [Topic; 45] = [
     ("placement", include_str!("../../docs/placement.md")),
     ("playground", include_str!("../../docs/playground.md")),
     ("posix", include_str!("../../docs/posix.md")),
+    ("python", include_str!("../../docs/python.md")),
     ("reproduce-a-figure", include_str!("../../docs/tutorials/reproduce-a-figure.md")),
     ("results-json", include_str!("../../docs/results-json.md")),
     ("rm-ipu", include_str!("../../docs/rm-ipu.md")),

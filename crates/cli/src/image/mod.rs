@@ -12,14 +12,14 @@ mod place;
 mod writable;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::Args;
-use dovetail_image::{CHUNK, resolve};
+use dovetail_image::{CHUNK, Entry, resolve};
 use dovetail_vfs::{mode, shown};
 
+use crate::output::put;
 use crate::{Failure, print};
 pub(crate) use change::{
     LinkArguments, MakeArguments, MoveArguments, RemoveArguments, link, make_directory, remove,
@@ -87,6 +87,15 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     Err(Failure::Failed(damage.join("\ndovetail: ")))
 }
 
+/// The files that [`list`] shows, and sentences about those that cannot be read.
+pub(crate) fn entries(arguments: &ListArguments) -> Result<(Vec<Entry>, Vec<String>), Failure> {
+    let (image, path) = place::of(&arguments.image, arguments.path.as_deref());
+    let path = path.unwrap_or_else(|| "/".into());
+    let mut image = open::open(&arguments.parts.of(&image)?)?;
+    let tree = &mut *image.files.tree;
+    Ok(dovetail_image::entries(tree, path.as_bytes(), arguments.recursive)?)
+}
+
 pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
     let (image, path) = place::of(&arguments.image, arguments.path.as_deref());
     let Some(inside) = path else {
@@ -101,17 +110,13 @@ pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
         return Err(Failure::Failed(format!("{path} is not a regular file")));
     }
     let mut buffer = vec![0; CHUNK];
-    let (mut out, mut at) = (std::io::stdout().lock(), 0);
+    let mut at = 0;
     loop {
         let read = tree.read(found.ino, at, &mut buffer);
         let len = read.map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
-        match out.write_all(&buffer[..len]) {
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            Err(error) => {
-                return Err(Failure::Failed(format!("standard output cannot be written: {error}")));
-            }
-            Ok(()) if len == 0 => return Ok(()),
-            Ok(()) => at += len as u64,
+        if len == 0 || !put(&buffer[..len])? {
+            return Ok(());
         }
+        at += len as u64;
     }
 }

@@ -6,7 +6,8 @@ use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::replay::ReplayJob;
 use dovetail_lab::results::RunResult;
 
-use super::{Arguments, job, perform};
+use super::{Arguments, job, replays};
+use crate::bench::threads;
 use crate::sensitivity::{Figure, at_least_one, table};
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, print};
@@ -52,7 +53,7 @@ fn compare(
             names.push(name);
         }
     }
-    let (runs, failed) = perform(arguments, &jobs, stop)?;
+    let (runs, failed) = replays(&jobs, threads(arguments.jobs), stop, None)?;
     if stop.load(Ordering::Relaxed) {
         return Err(stopped());
     }

@@ -13,7 +13,7 @@ pub(super) fn verdict(comparison: &Comparison) -> &'static str {
 }
 
 /// A figure with its statements and what can be drawn of them.
-pub(super) fn of<'a>(figure: &'a Figure, reproduction: &'a Reproduction) -> Reproduced<'a> {
+pub(crate) fn of<'a>(figure: &'a Figure, reproduction: &'a Reproduction) -> Reproduced<'a> {
     Reproduced {
         name: figure.name,
         title: figure.title,

@@ -76,21 +76,39 @@ fn usual(runs: &[RunResult]) -> Vec<Column> {
     FIGURES.iter().filter_map(column).collect()
 }
 
-/// Lines of the large table that have one of the words in their names, in the order of the words.
+/// The cells of a column: the usual one that is called `word`, else the first one or the first line
+/// of the large table that has it in its name. `None` if none has.
+pub(super) fn column(runs: &[RunResult], word: &str) -> Option<Vec<String>> {
+    let word = word.trim().to_lowercase();
+    let usual = usual(runs);
+    let title = |column: &Column| column.0.to_lowercase();
+    let found = usual.iter().find(|column| title(column) == word);
+    let found = found.or_else(|| usual.iter().find(|column| title(column).contains(&word)));
+    match found {
+        Some((_, cells)) => Some(cells.clone()),
+        None => named(runs, &[word])?.into_iter().next().map(|(_, cells)| cells),
+    }
+}
+
+/// Lines of the large table that have one of the words in their names, in the order of the words; of
+/// a word that is in none, the usual columns that have it, such as WAF.
 fn named(runs: &[RunResult], words: &[String]) -> Option<Vec<Column>> {
     let lines = LAYOUT.lines(runs);
     let mut columns: Vec<Column> = Vec::new();
     for word in words {
         let word = word.trim().to_lowercase();
-        let mut found =
-            lines.iter().filter(|line| line[0].to_lowercase().contains(&word)).peekable();
-        found.peek()?;
-        for line in found {
-            let title = line[0].trim().to_string();
-            if columns.iter().all(|(known, _)| *known != title) {
-                columns.push((title, line[1..].to_vec()));
-            }
+        let has_it = |title: &str| title.to_lowercase().contains(&word);
+        let of_lines = lines.iter().filter(|line| has_it(&line[0]));
+        let mut found: Vec<Column> =
+            of_lines.map(|line| (line[0].trim().to_string(), line[1..].to_vec())).collect();
+        if found.is_empty() {
+            found = usual(runs).into_iter().filter(|(title, _)| has_it(title)).collect();
         }
+        if found.is_empty() {
+            return None;
+        }
+        found.retain(|(title, _)| columns.iter().all(|(known, _)| known != title));
+        columns.extend(found);
     }
     Some(columns)
 }
@@ -159,5 +177,7 @@ mod tests {
             chosen.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(header, "erases drive's write amplification", "{chosen}");
         assert_eq!(text(&runs(), &["no such".into()], 200), None);
+        let usual = text(&runs(), &["erases".into(), "WAF".into()], 200).unwrap();
+        assert!(usual.lines().nth(2).is_some_and(|header| header.contains("  WAF")), "{usual}");
     }
 }

@@ -3,7 +3,7 @@
 use dovetail_lab::results::RunResult;
 
 use crate::sensitivity::{Figure, at_least_one};
-use crate::table::of_words;
+use crate::table::{digits, of_words};
 
 /// Figures whose spread is shown.
 const FIGURES: [Figure<RunResult>; 10] = [
@@ -80,16 +80,6 @@ fn table(name: &str, runs: &[RunResult]) -> String {
     }
     let title = format!("{name}, {} runs", of_name.len());
     format!("\n{}", of_words(&[&title, "mean", "deviation", "range"], &rows, 200))
-}
-
-/// Four significant digits, or all of a whole number.
-fn digits(value: f64) -> String {
-    match value.abs() {
-        v if v >= 1000.0 => dovetail_time::format_count(value.round() as u64),
-        v if v >= 100.0 => format!("{value:.1}"),
-        v if v >= 10.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn times(ratio: f64) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn list(names: &[&str]) -> String {
+pub(crate) fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).into(),

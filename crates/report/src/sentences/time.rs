@@ -15,7 +15,9 @@ pub(super) fn sentence(sides: &[Side], is_paced: bool) -> String {
     let calls = has_calls.then(|| calls(first, kind, last));
     let busy = format!("{}{}", busy(first, last), stalls(first, last));
     let parts: Vec<String> = calls.into_iter().chain([busy]).collect();
-    format!("{}; {}.", parts.join("; "), limit(first, kind, is_paced))
+    let limit = limit(first, kind, is_paced);
+    let whose = last.map(|_| format!("on {}, ", first.name)).unwrap_or_default();
+    capitalised(&format!("{}; {whose}{limit}.", parts.join("; ")))
 }
 
 fn busiest(side: &Side) -> usize {
@@ -30,20 +32,22 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// The second side's figure in brackets, with its name if asked for.
-fn beside(last: Option<&Side>, is_named: bool, text: impl Fn(&Side) -> String) -> String {
-    let name = |side: &Side| if is_named { format!("{} ", side.name) } else { String::new() };
-    last.map(|side| format!(" ({}{})", name(side), text(side))).unwrap_or_default()
+/// A figure of both sides, in their order.
+fn both(first: &Side, last: Option<&Side>, text: impl Fn(&Side) -> String) -> String {
+    last.map_or_else(|| text(first), |last| format!("{} and {}", text(first), text(last)))
 }
 
 fn calls(first: &Side, kind: usize, last: Option<&Side>) -> String {
-    format!(
-        "On {} {} took {} of the time in calls{}",
-        first.name,
-        KINDS[kind].0,
-        percent(first.call_share(kind)),
-        beside(last, true, |side| percent(side.call_share(kind)))
-    )
+    let share = |side: &Side| percent(side.call_share(kind));
+    let (name, kind) = (&first.name, capitalised(KINDS[kind].0));
+    let other = last.map(|side| format!(" and {} on {}", share(side), side.name));
+    let other = other.unwrap_or_default();
+    format!("{kind} took {} of the time in calls on {name}{other}", share(first))
+}
+
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn busy(first: &Side, last: Option<&Side>) -> String {
@@ -51,19 +55,16 @@ fn busy(first: &Side, last: Option<&Side>) -> String {
         0.0 => format!("{:.2}", side.cpus_busy),
         cpus => percent(side.cpus_busy / cpus),
     };
-    let dies = format!(
-        "the dies worked {} of the time{}",
-        percent(first.dies_busy),
-        beside(last, false, |side| percent(side.dies_busy))
-    );
+    let dies = both(first, last, |side| percent(side.dies_busy));
+    let dies = format!("the dies worked {dies} of the time");
     if first.cpus_busy == 0.0 {
         return dies;
     }
-    let (worked, unit, busy) = match first.cpus {
-        0.0 => ("the host kept", " CPUs", " busy"),
-        _ => ("the CPUs worked", "", ""),
+    let (worked, busy) = match first.cpus {
+        0.0 => ("the host kept", " CPUs busy"),
+        _ => ("the CPUs worked", " of the time"),
     };
-    format!("{worked} {}{unit}{}{busy}, {dies}", cpu(first), beside(last, false, cpu))
+    format!("{worked} {}{busy}, {dies}", both(first, last, cpu))
 }
 
 /// Writes that had to wait for the drive's cleaning.
@@ -75,11 +76,7 @@ fn stalls(first: &Side, last: Option<&Side>) -> String {
         stalls => format!("{} times", significant(stalls)),
     };
     match is_there {
-        true => format!(
-            ", and writes waited for cleaning: {}{}",
-            shown(first),
-            beside(last, false, shown)
-        ),
+        true => format!(", and writes waited for cleaning {}", both(first, last, shown)),
         false => String::new(),
     }
 }
