@@ -16,6 +16,7 @@ mod mutants;
 mod package;
 mod playground;
 mod posix;
+mod python;
 mod qemu_guest;
 mod record;
 mod serve_bench;
@@ -40,9 +41,13 @@ const PACKAGES: [(&str, &str); 10] = [
 
 /// Referees that a machine may be unable to run, whatever is installed on it, and the Debian
 /// package of each. A test that needs one of them names it; the other programs run wherever
-/// Dovetail does. The last one is no package: rustup has it, where there is rustup.
-const REFEREES: [(&str, &str); 3] =
-    [("kernel", "user-mode-linux"), ("chromium", "chromium"), ("wasm", playground::TARGET)];
+/// Dovetail does. `wasm` is no package: rustup has it, where there is rustup.
+const REFEREES: [(&str, &str); 4] = [
+    ("kernel", "user-mode-linux"),
+    ("chromium", "chromium"),
+    ("wasm", playground::TARGET),
+    ("python", python::VENV),
+];
 
 /// A chore: its name, what it does, and how.
 struct Chore {
@@ -51,7 +56,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 30] = [
+const CHORES: [Chore; 31] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "truth-times",
@@ -192,6 +197,11 @@ const CHORES: [Chore; 30] = [
         name: "playground",
         about: "build the page with the simulator in it, target/playground/index.html (two minutes)",
         run: playground::playground,
+    },
+    Chore {
+        name: "python",
+        about: "build the wheel of the Python package, install it below target/ and run its tests: cargo xtask python [PYTEST...] (5 minutes)",
+        run: python::python,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
@@ -440,7 +450,8 @@ mod tests {
         assert_eq!(absent_referees("chromium,kernel").map(|absent| absent.len()), Ok(2));
         assert!(absent_referees("kernel,fio").is_err_and(|error| error.contains("\"fio\"")));
         let packages = PACKAGES.map(|(package, _)| package);
-        let is_known = |package: &str| package == playground::TARGET || packages.contains(&package);
+        let others = [playground::TARGET, python::VENV];
+        let is_known = |package: &str| others.contains(&package) || packages.contains(&package);
         assert!(REFEREES.iter().all(|(_, package)| is_known(package)));
     }
 }

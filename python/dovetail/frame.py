@@ -1,0 +1,57 @@
+"""Tables that pandas, polars and others take through Arrow's C interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _dovetail
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class Frame:
+    """Columns of equal length.
+
+    Anything that knows Arrow's C stream interface takes a frame as it is, without copying:
+    ``polars.DataFrame(frame)``, ``pyarrow.table(frame)``, ``duckdb.sql("select * from frame")``.
+    """
+
+    def __init__(self, raw: _dovetail.Frame) -> None:
+        self._raw = raw
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self._raw.columns
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """The values of a column; null is None."""
+        return self._raw.column(column)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._raw.__arrow_c_stream__(requested_schema)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """All columns as lists."""
+        return {column: self[column] for column in self.columns}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A frame of pandas (needs pandas and pyarrow)."""
+        import pyarrow
+
+        return pyarrow.table(self).to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """A frame of polars (needs polars)."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.columns[:8]) + (", ..." if len(self.columns) > 8 else "")
+        return f"Frame({len(self)} rows: {names})"

@@ -1,0 +1,152 @@
+"""Sweeps: many runs that differ in a few options, and a table of what they found."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _dovetail
+from ._progress import Progress, Teller, Wanted
+from ._words import DESCRIBED, described
+
+if TYPE_CHECKING:
+    import distributed
+    import pandas
+    import polars
+
+TABLE = "table.csv"
+
+
+class Sweep:
+    """Results of a sweep: the folder, and its table."""
+
+    def __init__(self, folder: Path, points: int, finished: int, failed: int) -> None:
+        self.folder = folder
+        """The folder of results."""
+        self.points = points
+        """Number of all points."""
+        self.finished = finished
+        """Points that have a result, failed ones included."""
+        self.failed = failed
+        """Points that failed; their rows say why."""
+
+    @property
+    def table(self) -> Path:
+        """The table: CSV, a row for each run of each finished point."""
+        return self.folder / TABLE
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        """The rows of the table, as texts."""
+        with self.table.open(newline="", encoding="utf-8") as file:
+            yield from csv.DictReader(file)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as a frame of pandas."""
+        import pandas
+
+        return pandas.read_csv(self.table)
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table as a frame of polars."""
+        import polars
+
+        return polars.read_csv(self.table, infer_schema_length=None)
+
+    def series(self, point: int) -> dict[str, Any]:
+        """The whole results of a point, if the sweep keeps them ([keep] series = true)."""
+        text = (self.folder / "series" / f"{point:06}.json").read_text(encoding="utf-8")
+        return json.loads(text)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"Sweep({str(self.folder)!r}: {self.finished} of {self.points} points{failed})"
+
+
+def sweep(
+    file: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    results: str | os.PathLike[str] | None = None,
+    shard: str | None = None,
+    jobs: int | None = None,
+    retry_failed: bool = False,
+    client: distributed.Client | None = None,
+    progress: Wanted = None,
+) -> Sweep:
+    """Performs the points of a sweep that have no result yet, and writes its table.
+
+    A sweep may be stopped or killed at any time: the same call goes on where it was.
+
+    file: A TOML file (``dovetail help sweeps``), or its content as a dict, in which stacks and
+        drives may be dicts too.
+    results: Folder of results [default: the file's name with .sweep; a dict needs one].
+    shard: Only a part of the points, such as 1/4 to 4/4.
+    jobs: Points at the same time on this machine; all cores if not given. Not with a client.
+    retry_failed: Run points again that have failed.
+    client: A client of Dask: its workers perform the points (``dovetail help python``).
+    progress: True for a bar, or a function that hears of dovetail.Progress.
+    """
+    text, name, folder = _read(file, results)
+    if client is not None and jobs is not None:
+        raise _dovetail.UsageError("jobs is for this machine; a client knows its workers")
+    begun = _dovetail.Sweep(text, name, folder, shard)
+    try:
+        with Teller(progress) as tell:
+            if client is None:
+                begun.perform(jobs, retry_failed, None if tell is None else _counted(tell))
+            else:
+                from ._cluster import perform
+
+                perform(begun, folder, client, retry_failed, tell)
+        _, finished, failed = begun.finish()
+        return Sweep(folder, len(begun), finished, failed)
+    finally:
+        # a traceback that a notebook keeps must not keep the folder
+        begun.close()
+
+
+Tell = Callable[[str, str, "float | None", int], object]
+
+
+def _counted(tell: Tell) -> Tell:
+    """One bar for all points, in place of one for each. They are told in any order."""
+    most = 0
+
+    def told(_label: str, stage: str, share: float | None, done: int) -> None:
+        nonlocal most
+        if done > most:
+            most = done
+            tell("points", stage, share, done)
+
+    return told
+
+
+def _read(
+    file: str | os.PathLike[str] | Mapping[str, Any], results: str | os.PathLike[str] | None
+) -> tuple[str, str, Path]:
+    """Text, name and folder of a sweep."""
+    if not isinstance(file, Mapping):
+        path = Path(file)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise _dovetail.DovetailError(f"{path} cannot be read: {error}") from None
+        return text, str(path), Path(results) if results is not None else path.with_suffix(".sweep")
+    if results is None:
+        raise _dovetail.UsageError("a sweep that is a dict has no name: give a folder, results=...")
+    folder = Path(results)
+    return _dovetail.toml(json.dumps(_with_files(file, folder), default=os.fspath)), "sweep", folder
+
+
+def _with_files(value: Any, folder: Path, name: str = "") -> Any:
+    """The sweep with files in place of stacks and drives that are dicts."""
+    if isinstance(value, Mapping):
+        if name in DESCRIBED and not {"from", "to"} <= set(value):
+            return described(value, name, folder / "described")
+        return {key: _with_files(each, folder, key) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_files(each, folder, name) for each in value]
+    return value

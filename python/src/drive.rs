@@ -1,0 +1,203 @@
+//! A drive to experiment with.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern, SectorRange, StreamId,
+};
+use dovetail_ftl::{Overrides, Profile, Storage};
+use dovetail_serve::{DriveStatus, DriveWork};
+use dovetail_time::{Ratio, SimTime};
+use pyo3::prelude::*;
+
+use crate::errors::failed;
+
+/// A simulated drive in virtual time, for one thread after the other.
+#[pyclass(frozen, module = "dovetail._dovetail")]
+pub(crate) struct Drive {
+    state: Mutex<State>,
+}
+
+/// Commands of a list that are performed between two looks at signals (assumed).
+const COMMANDS: usize = 4096;
+
+struct State {
+    drive: Storage,
+    /// Completion of the last command.
+    now: SimTime,
+    /// Content of the next block that is written.
+    next: u64,
+}
+
+impl State {
+    fn range(&self, block: u64, count: u64) -> PyResult<BlockRange> {
+        let blocks = self.drive.info().blocks;
+        if count == 0 {
+            return Err(failed("a command has at least one block"));
+        }
+        match block.checked_add(count).filter(|end| *end <= blocks) {
+            Some(_) => Ok(BlockRange::new(Lba(block), count)),
+            None => Err(failed(format!(
+                "blocks {block} to {} are not on the drive, which has {blocks}",
+                block.saturating_add(count) - 1
+            ))),
+        }
+    }
+
+    fn submit(&mut self, at: Option<u64>, command: Command<'_>) -> PyResult<u64> {
+        let at = at.map_or(self.now, SimTime::from_ns);
+        let done = self.drive.submit(at, command).map_err(failed)?.done;
+        self.now = self.now.max(done);
+        Ok(done.as_ns())
+    }
+}
+
+/// Kind, block, count and time, which may be left out.
+type Given = (String, u64, u64, Option<u64>);
+
+impl State {
+    fn read(&mut self, block: u64, count: u64, at: Option<u64>) -> PyResult<u64> {
+        let range = self.range(block, count)?;
+        self.submit(at, Command::Read { range, into: None })
+    }
+
+    fn write(
+        &mut self,
+        block: u64,
+        count: u64,
+        at: Option<u64>,
+        (fua, stream): (bool, u8),
+    ) -> PyResult<u64> {
+        let range = self.range(block, count)?;
+        let data = Data::Patterns(Pattern::new(self.next));
+        self.next += count;
+        let hints = Hints { stream: StreamId(stream), ..Hints::default() };
+        self.submit(at, Command::Write { range, data, hints, fua })
+    }
+
+    fn discard(&mut self, block: u64, count: u64, at: Option<u64>) -> PyResult<u64> {
+        let ranges = [SectorRange::from(self.range(block, count)?)];
+        self.submit(at, Command::Discard { ranges: &ranges })
+    }
+
+    /// A command of a list, in which it has this number.
+    fn one(&mut self, number: usize, (kind, block, count, at): &Given) -> PyResult<u64> {
+        match kind.as_str() {
+            "read" => self.read(*block, *count, *at),
+            "write" => self.write(*block, *count, *at, (false, 0)),
+            "flush" => self.submit(*at, Command::Flush),
+            "discard" => self.discard(*block, *count, *at),
+            _ => Err(failed(format!(
+                "command {number}: \"{kind}\" is none of read, write, flush, discard"
+            ))),
+        }
+    }
+}
+
+impl Drive {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Drive {
+    /// A new drive: the text of a profile, or its name or file.
+    #[new]
+    #[pyo3(signature = (profile, text=None, *, scale=None, op=None, gc=None, map=None, cache=None, cache_size=None, buffer=None, seed=1))]
+    #[allow(clippy::too_many_arguments, reason = "they are Python's keywords")]
+    fn new(
+        profile: &str,
+        text: Option<&str>,
+        scale: Option<&str>,
+        op: Option<f64>,
+        gc: Option<String>,
+        map: Option<String>,
+        cache: Option<String>,
+        cache_size: Option<u64>,
+        buffer: Option<u64>,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let profile = match text {
+            Some(text) => Profile::parse(text, profile),
+            None => Profile::load(profile),
+        };
+        let scale = scale.map(|scale| scale.parse::<Ratio>().map_err(failed)).transpose()?;
+        let overrides = Overrides {
+            scale,
+            over_provisioning: op,
+            gc,
+            map,
+            cache,
+            cache_size,
+            buffer,
+            seed,
+            ..Overrides::default()
+        };
+        let config = profile.map_err(failed)?.resolve(&overrides).map_err(failed)?;
+        let drive = Storage::new(config).map_err(failed)?;
+        Ok(Self { state: Mutex::new(State { drive, now: SimTime::ZERO, next: 0 }) })
+    }
+
+    /// Addresses of the host, in blocks of 4 KiB.
+    #[getter]
+    fn blocks(&self) -> u64 {
+        self.state().drive.info().blocks
+    }
+
+    /// Virtual time in nanoseconds at which the last command completed.
+    #[getter]
+    fn now_ns(&self) -> u64 {
+        self.state().now.as_ns()
+    }
+
+    #[pyo3(signature = (block, count=1, *, at_ns=None))]
+    fn read(&self, block: u64, count: u64, at_ns: Option<u64>) -> PyResult<u64> {
+        self.state().read(block, count, at_ns)
+    }
+
+    #[pyo3(signature = (block, count=1, *, at_ns=None, fua=false, stream=0))]
+    fn write(
+        &self,
+        block: u64,
+        count: u64,
+        at_ns: Option<u64>,
+        fua: bool,
+        stream: u8,
+    ) -> PyResult<u64> {
+        self.state().write(block, count, at_ns, (fua, stream))
+    }
+
+    #[pyo3(signature = (*, at_ns=None))]
+    fn flush(&self, at_ns: Option<u64>) -> PyResult<u64> {
+        self.state().submit(at_ns, Command::Flush)
+    }
+
+    #[pyo3(signature = (block, count=1, *, at_ns=None))]
+    fn discard(&self, block: u64, count: u64, at_ns: Option<u64>) -> PyResult<u64> {
+        self.state().discard(block, count, at_ns)
+    }
+
+    /// Commands one after the other: kind, block, count and time, of which the last may be None.
+    fn submit_all(&self, py: Python<'_>, commands: Vec<Given>) -> PyResult<Vec<u64>> {
+        let mut all = Vec::with_capacity(commands.len());
+        for part in commands.chunks(COMMANDS) {
+            py.check_signals()?;
+            let first = all.len();
+            let done: PyResult<Vec<u64>> = py.detach(|| {
+                let mut state = self.state();
+                let each = part.iter().enumerate();
+                each.map(|(number, given)| state.one(first + number, given)).collect()
+            });
+            all.extend(done?);
+        }
+        Ok(all)
+    }
+
+    /// State, and work since it was made, as JSON.
+    fn status(&self) -> PyResult<String> {
+        let state = self.state();
+        let all = (DriveStatus::of(&state.drive), DriveWork::of(&state.drive));
+        serde_json::to_string(&all).map_err(failed)
+    }
+}

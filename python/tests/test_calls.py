@@ -1,0 +1,207 @@
+"""Calls: the same results and messages as the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import dovetail
+
+JOB = "examples/random-updates.fio"
+
+
+def command_line(program: list[str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*program, *words], capture_output=True, text=True)
+
+
+def without_commit(json: str) -> str:
+    """A program that was built apart may be of another commit."""
+    return re.sub(r'"commit": "[^"]*"', '"commit": ""', json)
+
+
+def test_bench_gives_the_bytes_of_the_command_line(program: list[str]) -> None:
+    job = "examples/writers-readers.fio"
+    ours = dovetail.bench(
+        job, stack=["f2fs", "rm-ipu"], scale="1/64", op=[7, 28], set={"READERS": 1, "WRITERS": 2},
+        seed=3, final_sync=True,
+    )
+    words = ["bench", job, "--stack=f2fs", "--stack=rm-ipu", "--scale=1/64", "--op=7", "--op=28"]
+    words += ["-DREADERS=1", "-DWRITERS=2", "--seed=3", "--final-sync", "--json"]
+    theirs = command_line(program, *words)
+    assert theirs.returncode == 0, theirs.stderr
+    # an option of a call stands where the command line's help has it
+    command = r'"command": "[^"]*"'
+    assert re.sub(command, "", without_commit(ours.json())) == re.sub(
+        command, "", without_commit(theirs.stdout)
+    )
+    assert len(ours) == 4
+
+
+def test_the_command_that_results_name_gives_them(program: list[str]) -> None:
+    ours = dovetail.bench(JOB, stack="ext4", scale="1/64", repeat=2)
+    words = ours.command.replace("random-updates.fio", JOB).split()[1:]
+    assert without_commit(command_line(program, *words, "--json").stdout) == without_commit(ours.json())
+
+
+def test_replay_gives_the_bytes_of_the_command_line(program: list[str]) -> None:
+    trace = "examples/f2fs-randwrite.blkparse.zst"
+    ours = dovetail.replay(trace, drive="nvme-250g", scale="1/64", wrap=True)
+    words = ["replay", trace, "--drive=nvme-250g", "--scale=1/64", "--wrap", "--json"]
+    assert without_commit(command_line(program, *words).stdout) == without_commit(ours.json())
+
+
+def test_stacks_and_drives_may_be_dicts() -> None:
+    f2fs = next(stack for stack in dovetail.stacks() if stack.name == "f2fs")
+    mine = {**f2fs.to_dict(), "name": "mine", "mount": "mode=lfs"}
+    small = {"name": "small", "about": "Spare flash for none.", "base": "femu-32g",
+             "capacity": {"over_provisioning_percent": 28.0}}
+    results = dovetail.bench(JOB, stack=[mine, "f2fs"], drive=small, scale="1/64")
+    assert [run.stack for run in results] == ["mine", "f2fs"]
+    assert results["mine"].drive.profile == "small"
+    again = dovetail.bench(JOB, stack=[mine, "f2fs"], drive=small, scale="1/64")
+    assert again.json() == results.json()
+    assert dovetail.Drive(small, scale="1/64").status().name == "small"
+
+
+def test_numbers_of_numpy_and_paths_in_dicts_are_taken(tmp_path: Path) -> None:
+    import numpy
+
+    f2fs = dovetail.stacks()[0].to_dict()
+    drive = tmp_path / "mine.toml"
+    drive.write_text('name = "mine"\nabout = "Spare."\nbase = "femu-32g"\n')
+    op = numpy.array([7.0, 28.0])
+    results = dovetail.bench(JOB, stack={**f2fs, "drive": drive}, scale="1/64", op=op, seed=numpy.int64(3))
+    # a drive has whole erase blocks
+    assert [run.drive.over_provisioning_percent for run in results] == pytest.approx([7, 28], rel=0.01)
+    assert results.seed == 3
+
+
+def test_a_figure_is_reproduced() -> None:
+    [figure] = dovetail.reproduce("rmipu-table-1", scale="1/64")
+    assert figure.statements and figure.results.runs
+    assert {each.verdict for each in figure.statements} <= {"agrees", "differs", "shown"}
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "sentence"),
+    [
+        (lambda: dovetail.bench(JOB, stack="f3fs"), dovetail.UsageError, 'did you mean "f2fs"'),
+        (lambda: dovetail.bench("no.fio", stack="f2fs"), dovetail.DovetailError, "no.fio cannot be read"),
+        (lambda: dovetail.bench(JOB, stack="f2fs", scale="x"), dovetail.UsageError, "'x' is not a ratio"),
+        (lambda: dovetail.bench(JOB, stack=[]), dovetail.UsageError, "not provided: --stack"),
+        (lambda: dovetail.replay("no.trace", drive="femu-32g"), dovetail.DovetailError, "no.trace"),
+        (lambda: dovetail.reproduce("rmipu"), dovetail.UsageError, 'there is no figure "rmipu"'),
+        (lambda: dovetail.Drive("femu"), dovetail.DovetailError, "femu"),
+        (lambda: dovetail.Drive("femu-32g").write(1 << 40), dovetail.DovetailError, "not on the drive"),
+        (lambda: dovetail.Image("no.img").ls(), dovetail.DovetailError, "no.img"),
+        (lambda: dovetail.compare("a.json", "b.json"), dovetail.DovetailError, "a.json"),
+        (lambda: dovetail.bench(JOB, stack={"name": "a/b"}), dovetail.UsageError, "a name has letters"),
+        (lambda: dovetail.bench(JOB, stack={"name": "x", "files": 1}), dovetail.DovetailError, "files"),
+    ],
+)
+def test_errors_are_the_sentences_of_the_command_line(call, kind, sentence) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(kind) as raised:
+        call()
+    assert sentence in str(raised.value)
+    assert "Usage:" not in str(raised.value)
+
+
+def test_progress_is_told_and_its_exception_ends_the_call() -> None:
+    told: list[dovetail.Progress] = []
+    dovetail.bench(JOB, stack="f2fs", scale="1/64", repeat=2, jobs=1, progress=told.append)
+    assert {each.label for each in told} == {"f2fs #1", "f2fs #2"}
+    assert all(each.share is None or 0 <= each.share <= 1 for each in told)
+
+    def fail(_: dovetail.Progress) -> None:
+        raise KeyError("mine")
+
+    begun = time.monotonic()
+    with pytest.raises(KeyError, match="mine"):
+        dovetail.bench(JOB, stack="f2fs", scale="1/4", repeat=8, progress=fail)
+    assert time.monotonic() - begun < 20
+
+
+def test_ctrl_c_ends_a_call() -> None:
+    # in a process of its own: a test runner has plans for the signal
+    code = (
+        "import dovetail, sys\n"
+        "try:\n"
+        f"    dovetail.bench('{JOB}', stack='f2fs', scale='1/2', repeat=50, "
+        "progress=lambda _: print('on', flush=True))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('ended')\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout and child.stdout.readline() == "on\n"
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=60)
+    assert output.endswith("ended\n") and child.returncode == 0
+
+
+def test_other_threads_go_on_during_a_call() -> None:
+    counted = 0
+    done = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not done.wait(0.001):
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    dovetail.bench(JOB, stack="f2fs", scale="1/64")
+    done.set()
+    thread.join()
+    assert counted > 20
+
+
+def test_the_generated_functions_are_those_of_the_command_line() -> None:
+    made = subprocess.run([sys.executable, "python/tools/make_calls.py", "--check"])
+    assert made.returncode == 0, "run python/tools/make_calls.py"
+
+
+def test_the_package_is_the_command_line_too() -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return command_line([sys.executable, "-m", "dovetail"], *words)
+
+    assert run("--version").stdout.startswith(f"dovetail {dovetail.__version__}")
+    assert run("bench").returncode == 2
+    assert run("nothing").returncode == 2
+    wrong = run("bench", JOB, "--stack", "f3fs")
+    assert wrong.returncode == 2 and wrong.stderr.startswith("dovetail: there is no stack")
+
+
+def test_a_call_takes_no_more_cpu_time_than_the_command_line(program: list[str]) -> None:
+    # the bound is 5 %; ratios of this size need many runs on a quiet machine, so the test has 1.5
+    def of_child(words: list[str]) -> float:
+        before = os.times()
+        subprocess.run(words, check=True, capture_output=True)
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    if "DOVETAIL" not in os.environ:
+        pytest.skip("DOVETAIL names no program to compare with")
+    theirs = min(of_child([*program, "bench", JOB, "-s", "f2fs", "--scale", "1/16"]) for _ in range(2))
+    code = f"import dovetail; dovetail.bench('{JOB}', stack='f2fs', scale='1/16')"
+    ours = min(of_child([sys.executable, "-c", code]) for _ in range(2))
+    assert ours < 1.5 * theirs + 0.2, (ours, theirs)
+
+
+def test_reports_and_comparisons(tmp_path: Path) -> None:
+    one, other = (dovetail.bench(JOB, stack="f2fs", scale="1/64", op=op) for op in (7, 28))
+    assert not dovetail.compare(one, one).changed
+    assert dovetail.compare(one, one).identical
+    found = dovetail.compare(one, other, threshold=0)
+    assert found.changed and found.runs[0].figures and str(found) == found.text
+    path = one.report(tmp_path / "r.html")
+    assert path.read_text().startswith("<!doctype html")
+    again = dovetail.report(one, output=tmp_path / "again.html")
+    assert again.read_bytes() == path.read_bytes()
