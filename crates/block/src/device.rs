@@ -280,6 +280,12 @@ pub trait BlockDevice {
     /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on
     /// working.
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError>;
+
+    /// Tells that blocks will be read or written soon: their entries in tables can be fetched from
+    /// memory. Changes nothing but that time.
+    fn expect(&self, range: BlockRange) {
+        let _ = range;
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
@@ -290,6 +296,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         (**self).submit(at, command)
     }
+
+    fn expect(&self, range: BlockRange) {
+        (**self).expect(range);
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
@@ -299,6 +309,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         (**self).submit(at, command)
+    }
+
+    fn expect(&self, range: BlockRange) {
+        (**self).expect(range);
     }
 }
 

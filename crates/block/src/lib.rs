@@ -45,6 +45,7 @@ mod joined;
 mod memory;
 mod overlay;
 mod placement;
+mod prefetch;
 mod query;
 mod remap;
 mod scheduler;
@@ -72,6 +73,7 @@ pub use overlay::OverlayDevice;
 pub use placement::{
     HandleStatus, Isolation, Lifetime, PlacementEvent, PlacementReport, ReclaimUnits,
 };
+pub use prefetch::prefetch;
 pub use query::{Query, changed_zones, free_blocks, held_blocks, map_bytes, placement, zones};
 pub use remap::{BatchId, HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 pub use scheduler::{EventId, LockId, Scheduler, SchedulingHint};

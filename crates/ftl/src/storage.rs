@@ -1,6 +1,8 @@
 //! Any drive that a configuration describes: page-mapped, or with zones.
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, performs_at_once};
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, performs_at_once,
+};
 use dovetail_nand::{DieUse, Geometry};
 use dovetail_time::{SimSpan, SimTime};
 
@@ -193,6 +195,10 @@ impl BlockDevice for Storage {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         of_either!(self, drive => drive.submit(at, command))
+    }
+
+    fn expect(&self, range: BlockRange) {
+        of_either!(self, drive => drive.expect(range));
     }
 }
 

@@ -56,6 +56,12 @@ impl<D: BlockDevice> CheckedDevice<D> {
         self.blocks
     }
 
+    /// Tells that a range will be read or written soon; see [`BlockDevice::expect`].
+    pub fn expect(&self, range: BlockRange) {
+        self.device.expect(range);
+        self.expected.expect(range.start);
+    }
+
     /// Writes a range, each block with a pattern of its own; returns when it is done.
     ///
     /// # Errors
@@ -71,9 +77,7 @@ impl<D: BlockDevice> CheckedDevice<D> {
         let first = Pattern::new(self.next_pattern);
         let command = Command::Write { range, data: Data::Patterns(first), hints, fua };
         let done = self.submit(at, command)?;
-        for (i, lba) in range.iter().enumerate() {
-            self.expected.set(lba, first.nth(i as u64).number() as u32);
-        }
+        self.expected.set_each(range, |index| first.nth(index).number() as u32);
         self.next_pattern += range.blocks;
         Ok(done)
     }

@@ -3,7 +3,7 @@
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::{BlockDevice, BlockRange};
 use dovetail_time::{SimSpan, SimTime};
 use rustc_hash::FxHashMap;
 
@@ -126,6 +126,11 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     /// Commands that are planned and not issued.
     pub(crate) fn hazards(&self) -> Rc<RefCell<Hazards>> {
         Rc::clone(&self.hazards)
+    }
+
+    /// Tells the drive that a range will be read or written soon; see [`BlockDevice::expect`].
+    pub fn expect(&self, range: BlockRange) {
+        self.queue.borrow().device.expect(range);
     }
 
     /// Time at which the drive takes one more command; `None` for now.

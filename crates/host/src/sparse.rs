@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use dovetail_block::{BlockRange, Lba};
+use dovetail_block::{BlockRange, Lba, prefetch};
 use rustc_hash::FxBuildHasher;
 
 /// Blocks that come into memory together: 2 MiB.
@@ -31,6 +31,29 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
         let fresh = || vec![T::default(); CHUNK as usize].into();
         let chunk = self.chunks.entry(lba.0 / CHUNK).or_insert_with(fresh);
         chunk[(lba.0 % CHUNK) as usize] = value;
+    }
+
+    /// Sets the values of a range: `value` has that of each of its blocks, by its index.
+    pub(crate) fn set_each(&mut self, range: BlockRange, value: impl Fn(u64) -> T) {
+        let fresh = || vec![T::default(); CHUNK as usize].into();
+        let (mut index, mut lba) = (0, range.start.0);
+        while index < range.blocks {
+            let chunk = self.chunks.entry(lba / CHUNK).or_insert_with(fresh);
+            let first = (lba % CHUNK) as usize;
+            let len = (CHUNK - lba % CHUNK).min(range.blocks - index);
+            for place in &mut chunk[first..first + len as usize] {
+                *place = value(index);
+                index += 1;
+            }
+            lba += len;
+        }
+    }
+
+    /// Fetches the value of a block from memory, which will be asked for soon.
+    pub(crate) fn expect(&self, lba: Lba) {
+        if let Some(chunk) = self.chunks.get(&(lba.0 / CHUNK)) {
+            prefetch(&chunk[(lba.0 % CHUNK) as usize]);
+        }
     }
 
     /// Takes the value of a block away.

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo};
+use dovetail_block::{BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo};
 use dovetail_ftl::{PowerCycle, Storage};
 use dovetail_host::{NoZoneLog, ZoneLog, ZoneLogCounts};
 use dovetail_time::SimTime;
@@ -101,6 +101,13 @@ impl BlockDevice for Below {
         match self {
             Self::Drive(drive) => drive.submit(at, command),
             Self::Log(log) => log.submit(at, command),
+        }
+    }
+
+    fn expect(&self, range: BlockRange) {
+        match self {
+            Self::Drive(drive) => drive.expect(range),
+            Self::Log(log) => log.expect(range),
         }
     }
 }

@@ -573,6 +573,13 @@ impl BlockDevice for Drive {
         // the drive's clock never goes back: a command of an earlier time comes now
         self.submit_at(at.max(self.last_command), command)
     }
+
+    fn expect(&self, range: BlockRange) {
+        // neighbours lie in one cache line or are fetched with it
+        if let Some(lpn) = self.pages_of(range).next() {
+            self.translation.expect(Lpn(lpn));
+        }
+    }
 }
 
 impl Drive {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use dovetail_block::prefetch;
 use dovetail_nand::{Chunked, Lpn, Ppn};
 
 use super::{MapCost, Mapping, Scheme, look_up_each};
@@ -57,21 +58,6 @@ impl Mapping for PageMap {
     }
 
     fn expect(&self, lpn: Lpn) {
-        prefetch(self.table.written(lpn.0 as usize));
+        self.table.written(lpn.0 as usize).into_iter().for_each(prefetch);
     }
 }
-
-/// Asks for the cache line of an entry. A random update waits for memory longer than for all else
-/// together: asking ahead makes the benchmark `random_write` half as fast again.
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "measured hot path; there is no safe prefetch")]
-pub(super) fn prefetch(entry: Option<&u32>) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    if let Some(entry) = entry {
-        // SAFETY: prefetching has no effect on memory and the address is that of a live reference.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) }
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn prefetch(_: Option<&u32>) {}

@@ -1,5 +1,6 @@
 //! Replaying a trace on a drive.
 
+mod ahead;
 mod pending;
 mod run;
 mod trace_actor;

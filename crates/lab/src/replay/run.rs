@@ -5,6 +5,7 @@ use dovetail_host::CheckedDevice;
 use dovetail_workload::trace::TraceReader;
 use tracing::{info, info_span};
 
+use super::ahead::Ahead;
 use super::trace_actor::TraceActor;
 use super::{ReplayError, ReplayJob};
 use crate::below::Below;
@@ -50,21 +51,19 @@ pub fn replay_shared(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunResult, ReplayError> {
     let _span = info_span!("run", label = job.label).entered();
-    let mut trace = TraceReader::open(&job.trace, &job.trace_options)?;
+    let trace = TraceReader::open(&job.trace, &job.trace_options)?;
+    let mut trace = Ahead::new(trace, job.limit);
     let (drive, prepared) = drive(job, turn, stop, progress)?;
     info!("replaying");
     let mut actor = TraceActor::new(job, drive);
     let mut stopped = stop();
-    while !stopped && let Some(request) = trace.next() {
+    while !stopped && let Some(request) = trace.next(|range| actor.expect(range)) {
         actor.request(request?)?;
         stopped = stop();
         let requests = actor.requests();
         if requests.is_multiple_of(REPORT_EVERY) {
-            let (done, total) = trace.progress();
+            let (done, total) = trace.trace().progress();
             progress(Progress { stage: Stage::Run, done, total, requests });
-        }
-        if job.limit.is_some_and(|limit| requests >= limit) {
-            break;
         }
     }
     if actor.requests() == 0 && stopped {
@@ -75,6 +74,7 @@ pub fn replay_shared(
     }
     info!(requests = actor.requests(), "ended");
     let (result, requests) = actor.finish()?;
+    let trace = trace.trace();
     let trace = TraceResult {
         name: job.trace_name(),
         format: trace.format().to_string(),

@@ -79,6 +79,11 @@ impl<'a> TraceActor<'a> {
         }
     }
 
+    /// Tells that a request for these blocks comes soon.
+    pub(super) fn expect(&self, range: BlockRange) {
+        self.machine.expect(range);
+    }
+
     /// Issues the next request of the trace; what is due before happens.
     pub(super) fn request(&mut self, request: Request) -> Result<(), ReplayError> {
         self.number += 1;

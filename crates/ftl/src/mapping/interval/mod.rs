@@ -26,6 +26,7 @@ mod zone;
 
 use std::ops::Range;
 
+use dovetail_block::prefetch;
 use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
@@ -74,7 +75,7 @@ impl Mapping for IntervalMap {
 
     fn expect(&self, lpn: Lpn) {
         if let Some(index) = self.entry_index(lpn.into()) {
-            super::page::prefetch(self.words().get(index));
+            self.words().get(index).into_iter().for_each(prefetch);
         }
     }
 }
