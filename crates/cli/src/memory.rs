@@ -6,7 +6,7 @@ use dovetail_ftl::DriveConfig;
 use dovetail_time::format_bytes;
 use rustix::process::{Resource, getrlimit};
 
-use crate::Failure;
+use crate::{Failure, complain};
 
 /// Memory that the rest of a run takes beside its drive. Assumed.
 const BESIDE: u64 = 64 << 20;
@@ -14,6 +14,10 @@ const BESIDE: u64 = 64 << 20;
 /// Memory of the machine that runs and the drives kept for others take at most, in percent: the
 /// rest is for what estimates miss (assumed).
 const PERCENT: u64 = 80;
+
+/// Memory of the machine above which runs say before they begin how much they take, in percent
+/// (assumed).
+const TOLD_PERCENT: u64 = 25;
 
 /// Bytes that runs and the drives kept for others may take in all.
 pub(crate) fn in_all() -> u64 {
@@ -34,24 +38,35 @@ pub(crate) fn of<'a>(drives: impl Iterator<Item = &'a DriveConfig>) -> u64 {
     drives.map(|drive| drive.memory_bytes().saturating_add(BESIDE)).max().unwrap_or(BESIDE)
 }
 
-/// Refuses drives that the machine has no room for, of which `at_a_time` are there at once.
+/// Refuses drives that the machine has no room for, of which `at_a_time` are there at once, and says
+/// how much they take where that is much of what is there. `less` tells how much one takes of which
+/// not all is written; it is asked about those that would not fit.
 pub(crate) fn check<'a>(
     drives: impl Iterator<Item = &'a DriveConfig>,
     at_a_time: usize,
+    less: impl Fn(usize) -> Option<u64>,
 ) -> Result<(), Failure> {
-    let mut all: Vec<(u64, &str)> = drives
-        .map(|drive| (drive.memory_bytes().saturating_add(BESIDE), drive.name.as_str()))
-        .collect();
+    let Some(room) = room() else { return Ok(()) };
+    let each = drives.enumerate().map(|(index, drive)| {
+        let whole = drive.memory_bytes();
+        let bytes = if whole.saturating_add(BESIDE) > room { less(index) } else { None };
+        (bytes.unwrap_or(whole).saturating_add(BESIDE), drive.name.as_str())
+    });
+    let mut all: Vec<(u64, &str)> = each.collect();
     all.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     all.truncate(at_a_time.max(1));
-    match (room(), all.first()) {
-        (Some(room), Some(&(largest, name))) => {
-            let together = all.iter().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes));
-            refusal(room, (name, largest), (all.len(), together))
-                .map_or(Ok(()), |why| Err(Failure::Failed(why)))
-        }
-        _ => Ok(()),
+    let Some(&(largest, name)) = all.first() else { return Ok(()) };
+    let together = all.iter().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes));
+    if let Some(why) = refusal(room, (name, largest), (all.len(), together)) {
+        return Err(Failure::Failed(why));
     }
+    if together > room / 100 * TOLD_PERCENT {
+        let (takes, there) = (format_bytes(together), format_bytes(room));
+        complain(&format!(
+            "note: this takes up to {takes} of memory, of {there} that are available"
+        ));
+    }
+    Ok(())
 }
 
 /// Message if the largest drive does not fit, or those that are there at once do not.

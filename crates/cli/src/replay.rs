@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use dovetail_ftl::{Overrides, Profile};
-use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_shared};
+use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, memory_bytes, replay_shared};
 use dovetail_lab::results::{OptionsResult, Results, RunResult};
 use dovetail_lab::{HostCosts, NewDrive, Prepared, order, run_in_order};
 use dovetail_time::{Ratio, SimSpan, format_bytes, parse_span};
@@ -281,7 +281,9 @@ fn replays(
     stop: &AtomicBool,
     watch: Option<&Watch<'_>>,
 ) -> Result<(Vec<RunResult>, Vec<String>), Failure> {
-    memory::check(jobs.iter().map(|job| &job.drive), threads)?;
+    // a trace that cannot be read is said when it is replayed
+    let less = |index: usize| memory_bytes(&jobs[index]).ok();
+    memory::check(jobs.iter().map(|job| &job.drive), threads, less)?;
     let room = memory::for_copies(jobs.iter().map(|job| &job.drive), threads);
     let (drives, order) = shared(jobs, Prepared::within(room), threads);
     let seen = Seen::of(jobs.iter().map(|job| job.label.clone()).collect(), watch);

@@ -178,7 +178,7 @@ fn open(name: &str, arguments: &Arguments) -> Result<(Drive, Option<ImageLock>),
         ..Overrides::default()
     };
     let config = profile.resolve(&overrides).map_err(Failure::failed)?;
-    memory::check(std::iter::once(&config), 1)?;
+    memory::check(std::iter::once(&config), 1, |_| None)?;
     let storage = Storage::new(config).map_err(Failure::failed)?;
     Ok((Drive::InMemory(Box::new(storage)), None))
 }

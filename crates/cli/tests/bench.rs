@@ -508,7 +508,7 @@ fn a_job_without_end_a_byte_order_mark_and_a_long_name_are_told_in_sentences() {
     assert!(long.starts_with("dovetail: long.fio:3: "), "{}", &long[..100]);
 }
 
-/// A stack on a drive of 2 TiB, which takes 11 GiB of memory to simulate, in 6 GiB.
+/// A drive of 2 TiB, which takes 7.6 GiB of memory once all of it was written, in 6 GiB.
 #[test]
 fn a_drive_that_memory_cannot_hold_is_refused_before_it_is_made() {
     let folder = folder();
@@ -523,22 +523,52 @@ fn a_drive_that_memory_cannot_hold_is_refused_before_it_is_made() {
     let trace = root.join("examples/f2fs-randwrite.blkparse.zst");
     let trace = trace.to_str().unwrap();
     let dovetail = env!("CARGO_BIN_EXE_dovetail");
-    for arguments in [
-        format!("replay {trace} --drive large.toml"),
-        "bench a.fio --stack f2fs --drive large.toml".into(),
+    for (arguments, all) in [
+        (format!("replay {trace} --drive large.toml"), "--precondition"),
+        ("bench a.fio --stack f2fs --drive large.toml".into(), ""),
     ] {
         let run = |more: &str| {
             let script = format!("ulimit -v 6291456; exec {dovetail} {arguments} {more}");
             Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap()
         };
-        let refused = run("");
+        let refused = run(all);
         assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
         let said = stderr(&refused);
-        assert!(said.contains("takes up to 1") && said.contains("of memory to simulate"), "{said}");
+        assert!(
+            said.contains("takes up to 7.6 GiB") && said.contains("of memory to simulate"),
+            "{said}"
+        );
         let scale = said.split("--scale ").nth(1).unwrap().split(' ').next().unwrap();
         let shrunk = run(&format!("--scale {scale}"));
         assert_eq!(shrunk.status.code(), Some(0), "--scale {scale}: {}", stderr(&shrunk));
     }
+}
+
+/// A trace that writes little needs little, however large the drive is.
+#[test]
+fn a_replay_takes_what_its_trace_writes() {
+    let folder = folder();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let profile = std::fs::read_to_string(root.join("profiles/femu-32g.toml")).unwrap();
+    let profile = profile.replace("user = \"32GiB\"", "user = \"4TiB\"");
+    std::fs::write(folder.path().join("large.toml"), profile).unwrap();
+    // MQSim's format: a write of 4 KiB each 8 MiB apart, and one in the last GiB
+    let line = |n: u64| format!("{} 0 {} 8 0\n", n * 1000, n * 16384);
+    let lines: String = (0..1000).chain([524_160]).map(line).collect();
+    std::fs::write(folder.path().join("a.trace"), lines).unwrap();
+    let dovetail = env!("CARGO_BIN_EXE_dovetail");
+    let run = |kib: u32, more: &str| {
+        let call = format!("{dovetail} replay a.trace --drive large.toml {more}");
+        let script = format!("ulimit -v {kib}; exec {call}");
+        Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap()
+    };
+    let done = run(1_200_000, "");
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    assert!(!stderr(&done).contains("of memory, of"), "{}", stderr(&done));
+    let told = run(600_000, "");
+    assert!(stderr(&told).contains("note: this takes up to"), "{}", stderr(&told));
+    let refused = run(1_200_000, "--precondition");
+    assert!(stderr(&refused).contains("of memory to simulate"), "{}", stderr(&refused));
 }
 
 /// A job of one write takes what it needs, not four histograms.

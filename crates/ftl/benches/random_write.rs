@@ -31,7 +31,8 @@ impl Writer {
         self.now = self.now.max(self.completions[self.next]);
         let range = BlockRange::new(Lba(lba), blocks);
         let data = Data::Patterns(Pattern::new(self.version));
-        self.version += blocks;
+        // as a run checks what it wrote: small numbers take least
+        self.version = if self.version > 64_000 { 1 } else { self.version + blocks };
         let command = Command::Write { range, data, hints: Hints::default(), fua: false };
         self.completions[self.next] = self.drive.submit(self.now, command).unwrap().done;
         self.next = (self.next + 1) % QUEUE_DEPTH;

@@ -302,19 +302,36 @@ impl DriveConfig {
         self.addresses.unwrap_or(self.user_blocks)
     }
 
-    /// Bytes of memory that simulating the drive takes once all of it was written: eight for each
+    /// Bytes of memory that simulating the drive takes once all of it was written: four for each
     /// 4 KiB of a flash page and four for the page (eight where addresses have more than 32 bits),
-    /// the map's four for each page of the host's, and the four by which each block is checked. A
+    /// the map's four for each page of the host's, and the two by which each block is checked. A
     /// map that follows what is mapped takes as much or less (assumed), and what grows with a
     /// workload's commands is not counted.
     pub fn memory_bytes(&self) -> u64 {
-        let geometry = &self.nand.geometry;
-        let owner = if self.host_pages() >> 32 == 0 { 4 } else { 8 };
-        let flash = u64::from(geometry.pages()) * (8 * u64::from(self.subpages()) + owner);
-        let map = 4 * if self.scheme.sparse { self.capacity_pages() } else { self.host_pages() };
-        let checks = 4 * self.user_blocks;
-        flash.saturating_add(map).saturating_add(checks)
+        self.memory_bytes_written(u64::MAX, u64::MAX)
     }
+
+    /// The same at most, after commands wrote `blocks` blocks in all, in so many stretches of
+    /// [`Self::STRETCH_BLOCKS`] aligned blocks.
+    pub fn memory_bytes_written(&self, blocks: u64, stretches: u64) -> u64 {
+        // lists of what is not in memory yet, and lines: 10 bytes a MiB measured, twice that here
+        const NEW: u64 = 12;
+        // entries of a stretch in the map and in the check, which come into memory together
+        const STRETCH: u64 = 4096 + 2 * 1024;
+        let pages = u64::from(self.nand.geometry.pages());
+        let owner = if self.host_pages() >> 32 == 0 { 4 } else { 8 };
+        let page = 4 * u64::from(self.subpages()) + owner;
+        // with more written it may be cleaning, which writes as well
+        let written = if blocks > pages / 2 { pages } else { blocks };
+        let map = 4 * if self.scheme.sparse { self.capacity_pages() } else { self.host_pages() };
+        let entries = map.saturating_add(2 * self.user_blocks);
+        (pages / NEW)
+            .saturating_add(written.saturating_mul(page))
+            .saturating_add(entries.min(stretches.saturating_mul(STRETCH)))
+    }
+
+    /// Blocks of a stretch: their entries in tables come into memory together.
+    pub const STRETCH_BLOCKS: u64 = 1024;
 
     /// Pages by which the host can reach something: logical ones, and behind them those of the
     /// flash where they have addresses. The drive's own are numbered from here on.

@@ -754,6 +754,43 @@ mod tests {
     }
 
     #[test]
+    fn tokens_and_streams_of_any_kind_come_back_and_go_with_an_erase() {
+        let geometry = Geometry { page_bytes: 16384, ..*flash().geometry() };
+        let mut flash = Nand::new(NandConfig { geometry, ..flash().config().clone() }).unwrap();
+        let numbers = [0, 1, 65_519, 65_520, 65_535, 65_536, 1 << 20, Pattern::MAX];
+        let mut expected = Vec::new();
+        for round in 0..3 {
+            for page in 0..4u32 {
+                let number = |subpage: u32| numbers[((page + subpage + round) % 8) as usize];
+                let content = |subpage| match (page + subpage + round) % 3 {
+                    0 => Content::Bytes(Arc::new([page as u8; 4096])),
+                    _ => Content::Pattern(Pattern::new(number(subpage))),
+                };
+                let tokens = [0, 1, 2, 3].map(|subpage| flash.intern(&content(subpage)));
+                let stream = StreamId((page * round) as u8 % 16);
+                let oob = Oob { stream, ..oob(u64::from(page), u64::from(page + 4 * round)) };
+                let ppn = flash.geometry().ppn(BlockId(round % 2), page);
+                flash.program(SimTime::ZERO, ppn, &tokens, oob).unwrap();
+                expected.push((ppn, oob, [0, 1, 2, 3].map(content)));
+            }
+            for (ppn, oob, contents) in &expected {
+                assert_eq!(flash.oob(*ppn), Some(*oob));
+                assert_eq!(flash.owner(*ppn), (oob.lpn, oob.stream));
+                let found = [0, 1, 2, 3].map(|subpage| flash.content(flash.token(*ppn, subpage)));
+                assert_eq!(found, contents.clone().map(Some), "{ppn:?}");
+            }
+            if round == 1 {
+                flash.erase(SimTime::ZERO, BlockId(0)).unwrap();
+                expected.drain(..4);
+            }
+        }
+        for block in [0, 1] {
+            flash.erase(SimTime::ZERO, BlockId(block)).unwrap();
+        }
+        assert_eq!(flash.store.payloads().live(), 0, "no bytes are left");
+    }
+
+    #[test]
     fn a_block_wears_out() {
         let mut flash = flash();
         for _ in 0..3 {

@@ -14,6 +14,8 @@ pub struct Token(u64);
 
 const PATTERN_BIT: u64 = 1 << 43;
 const FIRST_SLOT: u64 = 16;
+/// The largest number of a pattern whose token fits into 16 bits.
+const MOST_SHORT: u64 = u16::MAX as u64 - FIRST_SLOT;
 
 impl Token {
     /// Nothing there.
@@ -22,8 +24,28 @@ impl Token {
     pub(crate) const TORN: Self = Self(1);
     /// The data was lost on the medium before it could be moved; a page of it keeps that knowledge.
     pub const LOST: Self = Self(2);
-    /// Bits that a token takes.
-    pub(crate) const BITS: u32 = 44;
+    /// The 16 bits that no token has: it is kept in full elsewhere.
+    pub(crate) const NOT_SHORT: u16 = 3;
+
+    /// The token in 16 bits, where it fits: nothing, torn, lost, or a pattern with a small number.
+    #[inline]
+    pub(crate) const fn short(self) -> Option<u16> {
+        let number = self.0 ^ PATTERN_BIT;
+        if self.0 <= Self::LOST.0 {
+            Some(self.0 as u16)
+        } else if number <= MOST_SHORT {
+            Some((number + FIRST_SLOT) as u16)
+        } else {
+            None
+        }
+    }
+
+    /// The token of [`Token::short`]'s bits.
+    #[inline]
+    pub(crate) const fn from_short(bits: u16) -> Self {
+        let bits = bits as u64;
+        if bits < FIRST_SLOT { Self(bits) } else { Self(PATTERN_BIT | (bits - FIRST_SLOT)) }
+    }
 
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)

@@ -1,8 +1,9 @@
-//! The state of every page and block, packed: twelve bytes per 4 KiB page that was written.
+//! The state of every page and block, packed: eight bytes per 4 KiB page that was written.
 //!
-//! A page's word holds its token (44 bits), its stream (4) and its sequence number as a distance
-//! (16 bits) from a base that its block keeps. Where the distance grows beyond 16 bits the block
-//! notes a new base.
+//! A word for each 4 KiB holds its token (16 bits) and the page's sequence number as a distance (16
+//! bits) from a base that its block keeps. A block keeps apart what few blocks have: a new base
+//! where the distance grows beyond 16 bits, tokens that need more than 16 bits, and the streams of
+//! pages that are not all of one.
 
 use dovetail_block::{Inode, StreamId};
 
@@ -12,9 +13,10 @@ use crate::geometry::{BlockId, Geometry, Ppn};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::{Payloads, Token};
 
-const STREAM_SHIFT: u32 = Token::BITS;
-const DELTA_SHIFT: u32 = STREAM_SHIFT + 4;
+const DELTA_SHIFT: u32 = 16;
 const MAX_DELTA: u64 = u16::MAX as u64;
+/// The word of a torn page: its sequence number is not known.
+const TORN_WORD: u32 = Token::TORN.bits() as u32;
 
 /// Fields that only some blocks need.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +25,10 @@ struct Extra {
     bases: Vec<(u32, u64)>,
     /// The inode of each page; empty where none was told.
     inodes: Vec<u32>,
+    /// The stream of each page; empty where all are of the block's.
+    streams: Vec<u8>,
+    /// The token of each 4 KiB, as far as its word has not enough room; empty where all have.
+    tokens: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -34,6 +40,8 @@ pub(crate) struct BlockState {
     /// The way in which it is filled.
     pub(crate) mode: CellMode,
     holds_bytes: bool,
+    /// The stream of its first page.
+    stream: u8,
     last_seq: u64,
     first_base: u64,
     extra: Option<Box<Extra>>,
@@ -44,7 +52,7 @@ pub(crate) struct BlockState {
 pub(crate) struct SavedBlock {
     block: BlockId,
     state: BlockState,
-    pages: Vec<(Vec<u64>, Lpn)>,
+    pages: Vec<(Vec<u32>, Lpn)>,
 }
 
 impl SavedBlock {
@@ -53,8 +61,8 @@ impl SavedBlock {
     }
 }
 
-/// The words of pages, 32 KiB of them at a time.
-type Words = Chunked<u64, 4096>;
+/// The words of pages, 16 KiB of them at a time.
+type Words = Chunked<u32, 4096>;
 /// The state of blocks, some 10 KiB of them at a time.
 type Blocks = Chunked<BlockState, 256>;
 
@@ -68,6 +76,8 @@ pub(crate) struct Store {
     payloads: Payloads,
     /// Set if an inode was ever told: until then no block needs to be asked for one.
     inodes_told: bool,
+    /// The same of streams other than the first.
+    streams_told: bool,
 }
 
 impl Store {
@@ -82,6 +92,7 @@ impl Store {
             blocks: Blocks::new(geometry.blocks() as usize),
             payloads: Payloads::default(),
             inodes_told: false,
+            streams_told: false,
         }
     }
 
@@ -95,9 +106,16 @@ impl Store {
 
     #[inline]
     pub(crate) fn token(&self, ppn: Ppn, subpage: usize) -> Token {
-        Token::from_bits(
-            self.words[ppn.0 as usize * self.subpages + subpage] & ((1 << Token::BITS) - 1),
-        )
+        match self.words[ppn.0 as usize * self.subpages + subpage] as u16 {
+            Token::NOT_SHORT => self.long_token(ppn, subpage),
+            short => Token::from_short(short),
+        }
+    }
+
+    #[inline(never)]
+    fn long_token(&self, ppn: Ppn, subpage: usize) -> Token {
+        let (block, page) = self.geometry.locate(ppn);
+        self.blocks[block.0 as usize].long_token(page as usize * self.subpages + subpage)
     }
 
     /// The bytes of memory that the state of pages and blocks takes, without what real bytes take.
@@ -110,15 +128,21 @@ impl Store {
         let state = &mut self.blocks[block.0 as usize];
         let page = state.next_page;
         self.inodes_told |= oob.inode.0 != 0;
+        self.streams_told |= oob.stream.0 != 0;
         let delta = state.delta(page, oob.seq.0);
         state.note_inode(page, oob.inode, self.geometry.pages_per_block);
+        state.note_stream(page, oob.stream, self.geometry.pages_per_block);
         state.next_page += 1;
         state.last_seq = oob.seq.0;
-        let side = delta << DELTA_SHIFT | u64::from(oob.stream.0) << STREAM_SHIFT;
         let first = ppn.0 as usize * self.subpages;
-        for (word, token) in self.words.stretch_mut(first, self.subpages).iter_mut().zip(tokens) {
-            state.holds_bytes |= token.has_bytes();
-            *word = token.bits() | side;
+        let words = self.words.stretch_mut(first, self.subpages).iter_mut();
+        for (subpage, (word, token)) in words.zip(tokens).enumerate() {
+            let short = token.short().unwrap_or_else(|| {
+                let most = self.geometry.pages_per_block as usize * self.subpages;
+                state.keep_token(page as usize * self.subpages + subpage, *token, most);
+                Token::NOT_SHORT
+            });
+            *word = u32::from(short) | delta << DELTA_SHIFT;
         }
         self.lpns.set(ppn, oob.lpn);
     }
@@ -134,13 +158,13 @@ impl Store {
     pub(crate) fn spoil(&mut self, ppn: Ppn, block: BlockId) {
         self.blocks[block.0 as usize].next_page += 1;
         let first = ppn.0 as usize * self.subpages;
-        self.words.stretch_mut(first, self.subpages).fill(Token::TORN.bits());
+        self.words.stretch_mut(first, self.subpages).fill(TORN_WORD);
     }
 
     /// The page, programmed already, was under way when the power went.
     pub(crate) fn tear(&mut self, ppn: Ppn) {
         let first = ppn.0 as usize * self.subpages;
-        self.words.stretch_mut(first, self.subpages).fill(Token::TORN.bits());
+        self.words.stretch_mut(first, self.subpages).fill(TORN_WORD);
     }
 
     /// The page programmed last in `block` had not begun when the power went.
@@ -163,8 +187,9 @@ impl Store {
 
     /// Gives back the references that [`Store::save`] took.
     pub(crate) fn release(&mut self, saved: &SavedBlock) {
-        for word in saved.pages.iter().flat_map(|(words, _)| words) {
-            self.payloads.release(Token::from_bits(word & ((1 << Token::BITS) - 1)));
+        let words = saved.pages.iter().flat_map(|(words, _)| words).enumerate();
+        for (index, _) in words.filter(|(_, word)| **word as u16 == Token::NOT_SHORT) {
+            self.payloads.release(saved.state.long_token(index));
         }
     }
 
@@ -187,9 +212,9 @@ impl Store {
         let word = self.words[ppn.0 as usize * self.subpages];
         Some(Oob {
             lpn: self.lpns.get(ppn),
-            seq: Seq(state.base_of(page) + (word >> DELTA_SHIFT)),
+            seq: Seq(state.base_of(page) + u64::from(word >> DELTA_SHIFT)),
             inode: state.inode_of(page),
-            stream: StreamId((word >> STREAM_SHIFT & 0xF) as u8),
+            stream: state.stream_of(page),
         })
     }
 
@@ -197,8 +222,13 @@ impl Store {
     /// rest.
     #[inline]
     pub(crate) fn owner(&self, ppn: Ppn) -> (Lpn, StreamId) {
-        let word = self.words[ppn.0 as usize * self.subpages];
-        (self.lpns.get(ppn), StreamId((word >> STREAM_SHIFT & 0xF) as u8))
+        let stream = if self.streams_told {
+            let (block, page) = self.geometry.locate(ppn);
+            self.blocks[block.0 as usize].stream_of(page)
+        } else {
+            StreamId(0)
+        };
+        (self.lpns.get(ppn), stream)
     }
 
     pub(crate) fn inode(&self, ppn: Ppn) -> Inode {
@@ -215,7 +245,7 @@ impl Store {
         state.erases += 1;
         state.half_erased = false;
         state.mode = CellMode::Native;
-        state.extra = None;
+        state.stream = 0;
         if std::mem::take(&mut state.holds_bytes) {
             for page in 0..used {
                 let ppn = self.geometry.ppn(block, page);
@@ -225,6 +255,7 @@ impl Store {
                 }
             }
         }
+        self.blocks[block.0 as usize].extra = None;
     }
 
     /// Drops the bytes that no page refers to: what lay in the drive's memory when the power went.
@@ -280,7 +311,40 @@ impl BlockState {
         self.last_seq
     }
 
-    fn delta(&mut self, page: u32, seq: u64) -> u64 {
+    fn long_token(&self, index: usize) -> Token {
+        let tokens = self.extra.as_ref().map(|extra| &extra.tokens);
+        Token::from_bits(tokens.and_then(|tokens| tokens.get(index)).copied().unwrap_or(0))
+    }
+
+    /// Keeps a token of `most` that is longer than its word takes.
+    #[inline(never)]
+    fn keep_token(&mut self, index: usize, token: Token, most: usize) {
+        self.holds_bytes |= token.has_bytes();
+        let tokens = &mut self.extra.get_or_insert_default().tokens;
+        tokens.resize(most, 0);
+        tokens[index] = token.bits();
+    }
+
+    fn note_stream(&mut self, page: u32, stream: StreamId, pages_per_block: u32) {
+        if page == 0 {
+            self.stream = stream.0;
+        }
+        let is_one = self.extra.as_ref().is_none_or(|extra| extra.streams.is_empty());
+        if is_one && stream.0 == self.stream {
+            return;
+        }
+        let streams = &mut self.extra.get_or_insert_default().streams;
+        streams.resize(pages_per_block as usize, self.stream);
+        streams[page as usize] = stream.0;
+    }
+
+    fn stream_of(&self, page: u32) -> StreamId {
+        let streams = self.extra.as_ref().map(|extra| &extra.streams);
+        StreamId(streams.and_then(|s| s.get(page as usize)).copied().unwrap_or(self.stream))
+    }
+
+    /// The distance of a sequence number from its base; it fits into 16 bits.
+    fn delta(&mut self, page: u32, seq: u64) -> u32 {
         if page == 0 {
             self.first_base = seq;
         }
@@ -289,7 +353,7 @@ impl BlockState {
             self.extra.get_or_insert_default().bases.push((page, seq));
             return 0;
         }
-        seq - base
+        (seq - base) as u32
     }
 
     fn base_of(&self, page: u32) -> u64 {

@@ -159,10 +159,10 @@ impl Drive {
         match self.cleaner.next_step(self.medium.lines()) {
             CleaningStep::Idle => Ok(()),
             CleaningStep::Move(ppn, cause) => {
-                self.expect_moves();
                 if !self.plain.single_moves {
                     return self.move_row(at, ppn, cause);
                 }
+                self.expect_moves();
                 self.move_page(at, ppn, cause)?;
                 self.cleaner.moved();
                 Ok(())
@@ -182,6 +182,7 @@ impl Drive {
         let mut ready = at;
         let mut readable = Vec::with_capacity(row.len());
         for ppn in &row {
+            self.expect_move(*ppn);
             let (read, is_readable) = self.read_for(at, *ppn, ReadCause::Move)?;
             ready = ready.max(read);
             readable.push(is_readable);
@@ -200,10 +201,17 @@ impl Drive {
         let Some((line, ahead)) = self.cleaner.look_ahead(self.medium.lines()) else { return };
         for index in ahead {
             let ppn = self.medium.lines().page(line, index);
-            let lpn = self.owner(ppn).0;
-            if self.medium.lines().is_valid(ppn) && !self.translation.is_own(lpn) {
-                self.translation.expect(lpn);
+            if self.medium.lines().is_valid(ppn) {
+                self.expect_move(ppn);
             }
+        }
+    }
+
+    /// The same of a page that is moved soon.
+    fn expect_move(&self, ppn: Ppn) {
+        let lpn = self.owner(ppn).0;
+        if !self.translation.is_own(lpn) {
+            self.translation.expect(lpn);
         }
     }
 

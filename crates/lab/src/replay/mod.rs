@@ -1,6 +1,7 @@
 //! Replaying a trace on a drive.
 
 mod ahead;
+mod memory;
 mod pending;
 mod run;
 mod trace_actor;
@@ -16,6 +17,7 @@ use dovetail_workload::trace::{TraceError, TraceOptions};
 use crate::precondition::NotPrepared;
 use crate::prepared::NewDrive;
 
+pub use memory::memory_bytes;
 pub use run::{replay, replay_shared, replay_until};
 
 /// Rule for the times at which requests are issued.
