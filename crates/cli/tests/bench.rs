@@ -535,7 +535,7 @@ fn a_drive_that_memory_cannot_hold_is_refused_before_it_is_made() {
         assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
         let said = stderr(&refused);
         assert!(
-            said.contains("takes up to 7.6 GiB") && said.contains("of memory to simulate"),
+            said.contains("takes up to 7.61 GiB") && said.contains("of memory to simulate"),
             "{said}"
         );
         let scale = said.split("--scale ").nth(1).unwrap().split(' ').next().unwrap();
