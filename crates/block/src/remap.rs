@@ -90,8 +90,12 @@ impl DeviceInfo {
                 return Err(DeviceError::RemapTooLong { pairs: all, limit: room });
             }
         }
+        let addresses = || held.of(when).iter().chain(pairs).flat_map(|pair| [pair.to, pair.from]);
+        if are_distinct(addresses(), self.blocks) {
+            return Ok(());
+        }
         let mut seen = BTreeSet::new();
-        for lba in held.of(when).iter().chain(pairs).flat_map(|pair| [pair.to, pair.from]) {
+        for lba in addresses() {
             if lba.0 >= self.blocks {
                 let range = BlockRange::new(lba, 1);
                 return Err(DeviceError::OutOfRange { range, blocks: self.blocks });
@@ -102,6 +106,27 @@ impl DeviceInfo {
         }
         Ok(())
     }
+}
+
+/// Addresses that are compared without an allocation: a command of 128 pairs.
+const FEW: usize = 256;
+
+/// All addresses are below `blocks`, and none is there twice.
+fn are_distinct(mut addresses: impl Iterator<Item = Lba>, blocks: u64) -> bool {
+    let (mut few, mut many) = ([0; FEW], Vec::new());
+    let mut count = 0;
+    for (place, lba) in few.iter_mut().zip(addresses.by_ref()) {
+        (*place, count) = (lba.0, count + 1);
+    }
+    let all = match addresses.next() {
+        None => &mut few[..count],
+        Some(next) => {
+            many.extend(few.into_iter().chain([next.0]).chain(addresses.map(|lba| lba.0)));
+            &mut many[..]
+        }
+    };
+    all.sort_unstable();
+    all.last().is_none_or(|last| *last < blocks) && all.windows(2).all(|two| two[0] != two[1])
 }
 
 /// The pairs that a device holds back, by batch.

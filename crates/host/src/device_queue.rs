@@ -67,7 +67,7 @@ impl<D: BlockDevice> DeviceQueue<D> {
         self.traffic.count(kind, step.blocks(), done.since(now));
         if let Some(observer) = &mut self.observer {
             let at = now;
-            step.ranges().for_each(|(range, _)| observer(&Request { at, done, kind, range }));
+            step.for_each_range(|range, _| observer(&Request { at, done, kind, range }));
         }
         Ok(done)
     }

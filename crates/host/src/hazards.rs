@@ -3,10 +3,9 @@
 //! The file system's state already has the earlier command behind it: a read planned before a write
 //! of the same block must reach the drive before it. A kernel holds the page's lock for this.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 
 use dovetail_block::{BlockRange, Lba, Zones};
-use rustc_hash::FxHashSet;
 
 use crate::plan::{PlanStep, ZoneTurn};
 
@@ -14,28 +13,21 @@ use crate::plan::{PlanStep, ZoneTurn};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CommandId(pub(crate) u64);
 
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    end: u64,
-    writes: bool,
-}
-
 /// Beyond all addresses: a place for each zone, by which writes to it keep their order.
 const ORDER_OF_ZONES: u64 = 1 << 63;
 
-/// The planned commands by their first block. Writes to one zone conflict, whatever their blocks.
+/// The planned commands by their blocks. Writes to one zone conflict, whatever their blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Hazards {
     zones: Option<Zones>,
-    pending: BTreeMap<(u64, CommandId), Pending>,
-    ids: FxHashSet<CommandId>,
+    pending: Pending,
+    /// Whether each command from `oldest` on was issued.
+    issued: VecDeque<bool>,
+    oldest: u64,
     /// Those that make a zone full or empty, by which another may become active.
     freeing: BTreeSet<CommandId>,
     /// Those that keep their place among all commands on zones.
     alone: BTreeSet<CommandId>,
-    /// No pending command is longer.
-    longest: u64,
-    next: u64,
 }
 
 impl Hazards {
@@ -46,13 +38,11 @@ impl Hazards {
 
     /// Remembers a command that is planned but not issued.
     pub(crate) fn plan(&mut self, step: &PlanStep) -> CommandId {
-        let id = CommandId(self.next);
-        self.next += 1;
-        self.ids.insert(id);
-        for (range, writes) in touched(self.zones, step) {
-            self.longest = self.longest.max(range.blocks);
-            self.pending.insert((range.start.0, id), Pending { end: range.end().0, writes });
-        }
+        let id = CommandId(self.oldest + self.issued.len() as u64);
+        self.issued.push_back(false);
+        for_each_touched(self.zones, step, |range, writes| {
+            self.pending.insert(Claim { start: range.start.0, end: range.end().0, id, writes });
+        });
         id
     }
 
@@ -71,8 +61,8 @@ impl Hazards {
             ZoneTurn::Takes { room } => self.before_taking(room, into),
             ZoneTurn::Frees => {}
             ZoneTurn::Alone => {
-                let on_zones = self.pending.range((ORDER_OF_ZONES, CommandId(0))..);
-                into.extend(on_zones.map(|((_, id), _)| *id));
+                let is_on_zone = |claim: &Claim| claim.start >= ORDER_OF_ZONES;
+                self.pending.find_all(is_on_zone, into);
             }
         }
     }
@@ -90,27 +80,34 @@ impl Hazards {
 
     /// The command was issued.
     pub(crate) fn issued(&mut self, step: &PlanStep, id: CommandId) {
-        self.ids.remove(&id);
+        if let Some(issued) = self.issued.get_mut(id.0.wrapping_sub(self.oldest) as usize) {
+            *issued = true;
+        }
+        while self.issued.front() == Some(&true) {
+            self.issued.pop_front();
+            self.oldest += 1;
+        }
         self.freeing.remove(&id);
         self.alone.remove(&id);
-        for (range, _) in touched(self.zones, step) {
-            self.pending.remove(&(range.start.0, id));
-        }
-        if self.pending.is_empty() {
-            self.longest = 0;
-        }
+        for_each_touched(self.zones, step, |range, _| {
+            self.pending.remove((range.start.0, range.end().0), id);
+        });
     }
 
     /// It is planned and not issued.
     pub(crate) fn is_pending(&self, id: CommandId) -> bool {
-        self.ids.contains(&id)
+        let place = id.0.checked_sub(self.oldest);
+        place.is_some_and(|place| self.issued.get(place as usize) == Some(&false))
     }
 
     /// A command about the block is planned and not issued.
     pub(crate) fn is_busy(&self, lba: Lba) -> bool {
-        let from = (lba.0.saturating_sub(self.longest), CommandId(0));
-        let mut near = self.pending.range(from..(lba.0 + 1, CommandId(0)));
-        near.any(|(_, other)| other.end > lba.0)
+        self.pending.is_any_over(lba.0, lba.0 + 1)
+    }
+
+    /// Nothing is planned that was not issued: no command conflicts.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.issued.is_empty()
     }
 
     /// Planned commands with which this one conflicts.
@@ -118,30 +115,277 @@ impl Hazards {
         if self.pending.is_empty() {
             return;
         }
-        for (range, writes) in touched(self.zones, step) {
-            let from = (range.start.0.saturating_sub(self.longest), CommandId(0));
-            let near = self.pending.range(from..(range.end().0, CommandId(0)));
-            let hit =
-                near.filter(|(_, other)| other.end > range.start.0 && (writes || other.writes));
-            into.extend(hit.map(|((_, id), _)| *id));
-            if range.start.0 >= ORDER_OF_ZONES {
+        for_each_touched(self.zones, step, |range, writes| {
+            let (start, end) = (range.start.0, range.end().0);
+            self.pending.find_over((start, end), |claim| writes || claim.writes, into);
+            if start >= ORDER_OF_ZONES {
                 into.extend(&self.alone);
             }
-        }
+        });
     }
 }
 
-/// The blocks that a command touches and the place of the zone that it writes to or acts on, and
-/// whether it changes them.
-fn touched(
-    zones: Option<Zones>,
-    step: &PlanStep,
-) -> impl Iterator<Item = (BlockRange, bool)> + use<'_> {
-    let start = match step {
-        PlanStep::Write { range, .. } | PlanStep::Zone(range, _) => Some(range.start),
-        _ => None,
-    };
-    let zone = zones.and_then(|zones| zones.index(start?));
-    let place = |zone| (BlockRange::new(Lba(ORDER_OF_ZONES + u64::from(zone)), 1), true);
-    step.ranges().chain(zone.map(place))
+/// Shows the blocks that a command touches and the place of the zone that it writes to or acts on,
+/// and whether it changes them.
+fn for_each_touched(zones: Option<Zones>, step: &PlanStep, mut show: impl FnMut(BlockRange, bool)) {
+    step.for_each_range(&mut show);
+    if let Some(zones) = zones
+        && let PlanStep::Write { range, .. } | PlanStep::Zone(range, _) = step
+        && let Some(zone) = zones.index(range.start)
+    {
+        show(BlockRange::new(Lba(ORDER_OF_ZONES + u64::from(zone)), 1), true);
+    }
+}
+
+/// Blocks of a planned command.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    start: u64,
+    end: u64,
+    id: CommandId,
+    writes: bool,
+}
+
+impl Claim {
+    const fn is_over(&self, start: u64, end: u64) -> bool {
+        self.start < end && self.end > start
+    }
+}
+
+/// Blocks that are looked up as one: 1 MiB.
+const CHUNK: u64 = 256;
+/// Chunks of a claim beyond which it is kept among the long ones.
+const MOST_CHUNKS: u64 = 8;
+const NONE: u32 = u32::MAX;
+
+/// A claim in the chain of a bucket.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    claim: Claim,
+    next: u32,
+}
+
+/// The claims of planned commands: once for each of their chunks in the chain of the chunk's
+/// bucket, but long ones in a list of their own.
+#[derive(Debug, Default)]
+struct Pending {
+    /// First link of each bucket; their number is a power of two.
+    heads: Vec<u32>,
+    links: Vec<Link>,
+    /// Links without a claim, chained.
+    free: Option<u32>,
+    used: usize,
+    long: Vec<Claim>,
+}
+
+/// The chunks of a range; also of an empty one, which lies somewhere.
+const fn chunks_of(start: u64, end: u64) -> (u64, u64) {
+    let last = if end > start { end - 1 } else { start };
+    (start / CHUNK, last / CHUNK)
+}
+
+impl Pending {
+    const fn is_empty(&self) -> bool {
+        self.used == 0 && self.long.is_empty()
+    }
+
+    /// A multiplicative hash (Knuth, volume 3, section 6.4) of a chunk.
+    const fn bucket(&self, chunk: u64) -> usize {
+        let mixed = chunk.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        mixed as usize & (self.heads.len() - 1)
+    }
+
+    fn insert(&mut self, claim: Claim) {
+        let (first, last) = chunks_of(claim.start, claim.end);
+        if last - first >= MOST_CHUNKS {
+            self.long.push(claim);
+            return;
+        }
+        if self.used + MOST_CHUNKS as usize > self.heads.len() {
+            self.grow();
+        }
+        for chunk in first..=last {
+            self.link(chunk, claim);
+        }
+    }
+
+    fn link(&mut self, chunk: u64, claim: Claim) {
+        let bucket = self.bucket(chunk);
+        let link = Link { claim, next: self.heads[bucket] };
+        let place = match self.free {
+            Some(place) => {
+                let next = self.links[place as usize].next;
+                self.free = (next != NONE).then_some(next);
+                self.links[place as usize] = link;
+                place
+            }
+            None => {
+                self.links.push(link);
+                self.links.len() as u32 - 1
+            }
+        };
+        self.heads[bucket] = place;
+        self.used += 1;
+    }
+
+    /// Doubles the buckets.
+    fn grow(&mut self) {
+        let mut claims: Vec<Claim> = Vec::new();
+        self.for_each(|claim| claims.push(*claim));
+        claims.sort_unstable_by_key(|claim| (claim.start, claim.id));
+        claims.dedup_by_key(|claim| (claim.start, claim.end, claim.id));
+        let buckets = (2 * self.heads.len()).max(64);
+        self.heads.clear();
+        self.heads.resize(buckets, NONE);
+        self.links.clear();
+        (self.free, self.used) = (None, 0);
+        for claim in claims {
+            let (first, last) = chunks_of(claim.start, claim.end);
+            (first..=last).for_each(|chunk| self.link(chunk, claim));
+        }
+    }
+
+    /// Removes the claims of a command in a range that one of them has.
+    fn remove(&mut self, (start, end): (u64, u64), id: CommandId) {
+        let (first, last) = chunks_of(start, end);
+        if last - first >= MOST_CHUNKS {
+            self.long.retain(|claim| (claim.id, claim.start) != (id, start));
+            return;
+        }
+        for chunk in first..=last {
+            let bucket = self.bucket(chunk);
+            let (mut before, mut place) = (NONE, self.heads[bucket]);
+            while place != NONE {
+                let Link { claim, next } = self.links[place as usize];
+                if claim.id == id {
+                    match before {
+                        NONE => self.heads[bucket] = next,
+                        before => self.links[before as usize].next = next,
+                    }
+                    self.links[place as usize].next = self.free.unwrap_or(NONE);
+                    self.free = Some(place);
+                    self.used -= 1;
+                } else {
+                    before = place;
+                }
+                place = next;
+            }
+        }
+    }
+
+    fn chain(&self, head: u32) -> impl Iterator<Item = &Claim> {
+        let mut place = head;
+        std::iter::from_fn(move || {
+            let link = self.links.get(place as usize)?;
+            place = link.next;
+            Some(&link.claim)
+        })
+    }
+
+    /// Shows all that are not long, some of them several times.
+    fn for_each(&self, mut show: impl FnMut(&Claim)) {
+        for &head in &self.heads {
+            self.chain(head).for_each(&mut show);
+        }
+    }
+
+    /// Adds those with a block in a range that `choose` takes, in the order of their first blocks.
+    fn find_over(
+        &self,
+        (start, end): (u64, u64),
+        choose: impl Fn(&Claim) -> bool,
+        into: &mut Vec<CommandId>,
+    ) {
+        let mut found = Found::default();
+        let (first, last) = chunks_of(start, end);
+        let chosen = |claim: &Claim| claim.is_over(start, end) && choose(claim);
+        if last - first >= MOST_CHUNKS {
+            self.for_each(|claim| found.add_if(chosen(claim), claim));
+        } else if self.used > 0 {
+            for chunk in first..=last {
+                let chain = self.chain(self.heads[self.bucket(chunk)]);
+                chain.for_each(|claim| found.add_if(chosen(claim), claim));
+            }
+        }
+        self.long.iter().for_each(|claim| found.add_if(chosen(claim), claim));
+        found.give(into);
+    }
+
+    /// The same wherever their blocks are.
+    fn find_all(&self, choose: impl Fn(&Claim) -> bool, into: &mut Vec<CommandId>) {
+        let mut found = Found::default();
+        self.for_each(|claim| found.add_if(choose(claim), claim));
+        self.long.iter().for_each(|claim| found.add_if(choose(claim), claim));
+        found.give(into);
+    }
+
+    fn is_any_over(&self, start: u64, end: u64) -> bool {
+        let mut found = Vec::new();
+        self.find_over((start, end), |_| true, &mut found);
+        !found.is_empty()
+    }
+}
+
+/// Commands that were found, with their first blocks.
+#[derive(Default)]
+struct Found(Vec<(u64, CommandId)>);
+
+impl Found {
+    fn add_if(&mut self, is_wanted: bool, claim: &Claim) {
+        if is_wanted {
+            self.0.push((claim.start, claim.id));
+        }
+    }
+
+    fn give(mut self, into: &mut Vec<CommandId>) {
+        self.0.sort_unstable();
+        self.0.dedup();
+        into.extend(self.0.iter().map(|&(_, id)| id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a list of all claims.
+        #[test]
+        fn conflicts_are_those_of_a_plain_list(
+            ops in prop::collection::vec((0..3_u8, 0..9000_u64, 0..5000_u64, any::<bool>()), 1..200),
+        ) {
+            let (mut hazards, mut model) = (Hazards::default(), Vec::new());
+            for (op, start, blocks, writes) in ops {
+                let blocks = if op == 0 { blocks } else { blocks % 300 };
+                let range = BlockRange::new(Lba(start), blocks);
+                let step = if writes { PlanStep::Zone(range, dovetail_block::ZoneAction::Reset) } else { PlanStep::Read(range) };
+                let mut found = Vec::new();
+                hazards.conflicts(&step, &mut found);
+                let mut expected: Vec<(u64, CommandId)> = Vec::new();
+                for (other, id, changes) in &model {
+                    let other: &BlockRange = other;
+                    let is_over = other.start < range.end() && other.end() > range.start;
+                    if is_over && (writes || *changes) {
+                        expected.push((other.start.0, *id));
+                    }
+                }
+                expected.sort();
+                prop_assert_eq!(found, expected.iter().map(|&(_, id)| id).collect::<Vec<_>>());
+                let is_busy = model.iter().any(|(other, ..)| other.start <= range.start && other.end() > range.start);
+                prop_assert_eq!(hazards.is_busy(range.start), is_busy);
+                if op == 2 && !model.is_empty() {
+                    let (range, id, writes) = model.remove(start as usize % model.len());
+                    let step = if writes { PlanStep::Zone(range, dovetail_block::ZoneAction::Reset) } else { PlanStep::Read(range) };
+                    prop_assert!(hazards.is_pending(id));
+                    hazards.issued(&step, id);
+                    prop_assert!(!hazards.is_pending(id));
+                } else {
+                    let id = hazards.plan(&step);
+                    model.push((range, id, writes));
+                }
+                prop_assert_eq!(hazards.is_empty(), model.is_empty());
+            }
+        }
+    }
 }

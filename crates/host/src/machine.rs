@@ -57,12 +57,14 @@ pub struct Machine<D, L> {
     /// Nothing is played beyond this time.
     horizon: SimTime,
     now: SimTime,
-    plans: Vec<Option<Running<L>>>,
+    plans: Vec<Option<Box<Running<L>>>>,
     free: Vec<usize>,
-    /// Progress of plans that have ended, kept for its memory.
-    spare: Vec<Progress>,
+    /// Plans that have ended, kept for their memory.
+    spare: Vec<Box<Running<L>>>,
     spare_plans: Vec<Plan>,
     blocked: FxHashMap<Obstacle, Vec<usize>>,
+    /// Lists of blocked plans that are empty, kept for their memory.
+    spare_slots: Vec<Vec<usize>>,
     locks: Locks,
     hazards: Rc<RefCell<Hazards>>,
     events: Events,
@@ -96,6 +98,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             spare: Vec::new(),
             spare_plans: Vec::new(),
             blocked: FxHashMap::default(),
+            spare_slots: Vec::new(),
             locks: Locks::default(),
             hazards: Rc::new(RefCell::new(hazards)),
             events,
@@ -164,13 +167,16 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             self.spare_plans.push(plan);
             return self.agenda.enter(at, Due::End(lane));
         }
-        let mut progress = self.begin(at, plan);
-        self.plan_commands(&mut progress);
-        self.enter(at, Running { lane, progress });
+        let mut running = self.begin(at, lane, plan);
+        self.plan_commands(&mut running.progress);
+        self.enter(at, running);
     }
 
-    fn begin(&mut self, at: SimTime, plan: Plan) -> Progress {
-        let mut progress = self.spare.pop().unwrap_or_default();
+    fn begin(&mut self, at: SimTime, lane: L, plan: Plan) -> Box<Running<L>> {
+        let fresh = || Box::new(Running { lane, progress: Progress::default() });
+        let mut running = self.spare.pop().unwrap_or_else(fresh);
+        running.lane = lane;
+        let progress = &mut running.progress;
         for step in &plan.steps {
             if let PlanStep::Lock { lock, shared } = step {
                 progress.tickets.push_back(self.locks.draw(*lock, *shared));
@@ -178,10 +184,10 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         }
         (progress.reads_done, progress.all_done) = (at, at);
         progress.plan = plan;
-        progress
+        running
     }
 
-    fn enter(&mut self, at: SimTime, running: Running<L>) {
+    fn enter(&mut self, at: SimTime, running: Box<Running<L>>) {
         let slot = self.free.pop().unwrap_or(self.plans.len());
         if slot == self.plans.len() {
             self.plans.push(None);
@@ -217,8 +223,8 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         };
         let Some((done, handed_over)) = done else {
             let plan = Plan { steps: vec![command, PlanStep::WaitAll] };
-            let progress = self.begin(self.now, plan);
-            self.enter(self.now, Running { lane, progress });
+            let running = self.begin(self.now, lane, plan);
+            self.enter(self.now, running);
             return Ok(None);
         };
         Ok(Some(self.woken(handed_over, done)))
@@ -292,7 +298,9 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
                 }
                 Turn::Again(at) => at,
                 Turn::Blocked(obstacle) => {
-                    self.blocked.entry(obstacle).or_default().push(slot);
+                    let spare = &mut self.spare_slots;
+                    let waiting = self.blocked.entry(obstacle);
+                    waiting.or_insert_with(|| spare.pop().unwrap_or_default()).push(slot);
                     running.progress.blocked_since.get_or_insert(self.now);
                     self.plans[slot] = Some(running);
                     return Ok(None);
@@ -309,15 +317,16 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         }
     }
 
-    fn end(&mut self, slot: usize, running: Running<L>) -> Event<L> {
-        let Running { lane, mut progress } = running;
+    fn end(&mut self, slot: usize, mut running: Box<Running<L>>) -> Event<L> {
+        let progress = &mut running.progress;
         for ticket in progress.held.drain(..).chain(progress.tickets.drain(..)) {
             self.locks.release(ticket);
             self.unblock(Obstacle::Lock(ticket.lock));
         }
         self.free.push(slot);
         self.spare_plans.push(progress.clear());
-        self.spare.push(progress);
+        let lane = running.lane;
+        self.spare.push(running);
         Event::Ended { lane, at: self.now }
     }
 
@@ -325,12 +334,15 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     fn plan_commands(&mut self, progress: &mut Progress) {
         let mut hazards = self.hazards.borrow_mut();
         let mut before = Vec::new();
+        let is_alone = hazards.is_empty();
         for step in &progress.plan.steps {
             if let PlanStep::ZoneTurn(turn) = step {
                 hazards.before_turn(*turn, &mut before);
             }
             if step.is_command() {
-                hazards.conflicts(step, &mut before);
+                if !is_alone {
+                    hazards.conflicts(step, &mut before);
+                }
                 progress.planned.push_back((CommandId(0), std::mem::take(&mut before)));
             }
         }
@@ -349,9 +361,14 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     }
 
     fn unblock(&mut self, obstacle: Obstacle) {
-        for slot in self.blocked.remove(&obstacle).unwrap_or_default() {
+        if self.blocked.is_empty() {
+            return;
+        }
+        let Some(mut waiting) = self.blocked.remove(&obstacle) else { return };
+        for slot in waiting.drain(..) {
             self.agenda.enter(self.now, Due::Plan(slot));
         }
+        self.spare_slots.push(waiting);
     }
 
     /// Plays the next step of a plan; `None` at its end.

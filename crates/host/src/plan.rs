@@ -17,14 +17,6 @@ pub struct Remap {
     pub held: Vec<RemapPair>,
 }
 
-impl Remap {
-    /// The addresses from which and to which it moves blocks, or will move them.
-    fn touched(&self) -> impl Iterator<Item = BlockRange> {
-        let pairs = self.held.iter().chain(&self.pairs);
-        pairs.flat_map(|pair| [pair.to, pair.from]).map(|lba| BlockRange::new(lba, 1))
-    }
-}
-
 /// The end of a batch of renames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndRenames {
@@ -118,29 +110,33 @@ impl PlanStep {
     /// Blocks that the command is about: those that a remap moves count once.
     pub(crate) fn blocks(&self) -> u64 {
         match self {
+            Self::Read(range) | Self::Write { range, .. } => range.blocks,
+            Self::Discard(ranges) => ranges.iter().map(|range| range.blocks_inside().blocks).sum(),
             Self::Remap(remap) => remap.pairs.len() as u64,
-            Self::Zone(..) => 0,
-            _ => self.ranges().map(|(range, _)| range.blocks).sum(),
+            Self::EndRenames(end) => end.dropped.len() as u64,
+            _ => 0,
         }
     }
 
-    /// The blocks that it touches, and whether it changes them.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, bool)> {
-        let (one, discard, remap, dropped): (_, &[SectorRange], _, &[Lba]) = match self {
-            Self::Read(range) => (Some((*range, false)), &[], None, &[]),
-            Self::Write { range, .. } | Self::Zone(range, _) => {
-                (Some((*range, true)), &[], None, &[])
+    /// Shows the blocks that it touches, and whether it changes them.
+    pub(crate) fn for_each_range(&self, mut show: impl FnMut(BlockRange, bool)) {
+        match self {
+            Self::Read(range) => show(*range, false),
+            Self::Write { range, .. } | Self::Zone(range, _) => show(*range, true),
+            Self::Discard(ranges) => {
+                ranges.iter().for_each(|range| show(range.blocks_inside(), true));
             }
-            Self::Discard(ranges) => (None, ranges, None, &[]),
-            Self::Remap(remap) => (None, &[], Some(remap), &[]),
-            Self::EndRenames(end) => (None, &[], None, &end.dropped),
-            _ => (None, &[], None, &[]),
-        };
-        let discard = discard.iter().map(|range| range.blocks_inside());
-        let dropped = dropped.iter().map(|&lba| BlockRange::new(lba, 1));
-        let moved = remap.into_iter().flat_map(|remap| remap.touched());
-        let changed = discard.chain(moved).chain(dropped);
-        one.into_iter().chain(changed.map(|range| (range, true)))
+            Self::Remap(remap) => {
+                for pair in remap.held.iter().chain(&remap.pairs) {
+                    show(BlockRange::new(pair.to, 1), true);
+                    show(BlockRange::new(pair.from, 1), true);
+                }
+            }
+            Self::EndRenames(end) => {
+                end.dropped.iter().for_each(|&lba| show(BlockRange::new(lba, 1), true));
+            }
+            _ => {}
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! no memory.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use dovetail_block::{BlockRange, Lba, prefetch};
 use rustc_hash::FxBuildHasher;
@@ -9,28 +10,68 @@ use rustc_hash::FxBuildHasher;
 /// Blocks that come into memory together: 2 MiB.
 const CHUNK: u64 = 512;
 
+/// Chunks that are found by their number alone: the first 256 GiB.
+const LOW: u64 = 1 << 17;
+
+type Chunk<T> = Box<[T; CHUNK as usize]>;
+
 /// Values by block address, [`Default`] where none was set.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<T> {
-    chunks: HashMap<u64, Box<[T]>, FxBuildHasher>,
+    /// Up to the last one that was ever touched.
+    low: Vec<Option<Chunk<T>>>,
+    /// From [`LOW`] on.
+    high: HashMap<u64, Chunk<T>, FxBuildHasher>,
     empty: T,
+}
+
+const fn place_of(lba: Lba) -> (u64, usize) {
+    (lba.0 / CHUNK, (lba.0 % CHUNK) as usize)
 }
 
 impl<T: Default + Clone + PartialEq> Sparse<T> {
     pub(crate) fn new() -> Self {
-        Self { chunks: HashMap::default(), empty: T::default() }
+        Self { low: Vec::new(), high: HashMap::default(), empty: T::default() }
     }
 
     pub(crate) fn get(&self, lba: Lba) -> &T {
-        self.chunks
-            .get(&(lba.0 / CHUNK))
-            .map_or(&self.empty, |chunk| &chunk[(lba.0 % CHUNK) as usize])
+        let (number, at) = place_of(lba);
+        let chunk = if number < LOW {
+            self.low.get(number as usize).and_then(Option::as_ref)
+        } else {
+            self.high.get(&number)
+        };
+        chunk.map_or(&self.empty, |chunk| &chunk[at])
     }
 
     pub(crate) fn set(&mut self, lba: Lba, value: T) {
-        let fresh = || vec![T::default(); CHUNK as usize].into();
-        let chunk = self.chunks.entry(lba.0 / CHUNK).or_insert_with(fresh);
-        chunk[(lba.0 % CHUNK) as usize] = value;
+        let (number, at) = place_of(lba);
+        let fresh = || Box::new(std::array::from_fn(|_| T::default()));
+        let chunk = if number < LOW {
+            if self.low.len() as u64 <= number {
+                self.low.resize(number as usize + 1, None);
+            }
+            self.low[number as usize].get_or_insert_with(fresh)
+        } else {
+            self.high.entry(number).or_insert_with(fresh)
+        };
+        chunk[at] = value;
+    }
+
+    fn chunk_mut(&mut self, number: u64) -> Option<&mut Chunk<T>> {
+        if number < LOW {
+            self.low.get_mut(number as usize).and_then(Option::as_mut)
+        } else {
+            self.high.get_mut(&number)
+        }
+    }
+
+    fn drop_chunk(&mut self, number: u64) {
+        if number < LOW {
+            self.low.get_mut(number as usize).into_iter().for_each(|chunk| *chunk = None);
+        } else {
+            self.high.remove(&number);
+        }
     }
 
     /// Sets the values of a range: `value` has that of each of its blocks, by its index.
@@ -58,8 +99,8 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
 
     /// Takes the value of a block away.
     pub(crate) fn take(&mut self, lba: Lba) -> T {
-        let chunk = self.chunks.get_mut(&(lba.0 / CHUNK));
-        chunk.map(|chunk| std::mem::take(&mut chunk[(lba.0 % CHUNK) as usize])).unwrap_or_default()
+        let (number, at) = place_of(lba);
+        self.chunk_mut(number).map(|chunk| std::mem::take(&mut chunk[at])).unwrap_or_default()
     }
 
     /// Takes the values of a range away, in a time that what was set bounds, however long the range
@@ -69,24 +110,36 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
         if start >= end {
             return;
         }
-        let whole = start.div_ceil(CHUNK)..end / CHUNK;
-        if whole.end.saturating_sub(whole.start) > self.chunks.len() as u64 {
-            self.chunks.retain(|chunk, _| !whole.contains(chunk));
-        } else {
-            whole.clone().for_each(|chunk| drop(self.chunks.remove(&chunk)));
-        }
+        self.drop_chunks(start.div_ceil(CHUNK)..end / CHUNK);
         for chunk in [start / CHUNK, (end - 1) / CHUNK] {
             self.clear_in(chunk, start.max(chunk * CHUNK)..end.min((chunk + 1) * CHUNK));
         }
     }
 
-    fn clear_in(&mut self, chunk: u64, blocks: std::ops::Range<u64>) {
-        let Some(values) = self.chunks.get_mut(&chunk) else { return };
-        let inside = (blocks.start - chunk * CHUNK) as usize..(blocks.end - chunk * CHUNK) as usize;
+    fn drop_chunks(&mut self, numbers: Range<u64>) {
+        let low = numbers.start..numbers.end.min(self.low.len() as u64);
+        low.for_each(|number| self.low[number as usize] = None);
+        let high = numbers.start.max(LOW)..numbers.end;
+        if high.end.saturating_sub(high.start) > self.high.len() as u64 {
+            self.high.retain(|number, _| !high.contains(number));
+        } else {
+            high.for_each(|number| drop(self.high.remove(&number)));
+        }
+    }
+
+    fn clear_in(&mut self, number: u64, blocks: Range<u64>) {
+        let Some(values) = self.chunk_mut(number) else { return };
+        let first = number * CHUNK;
+        let inside = (blocks.start - first) as usize..(blocks.end - first) as usize;
         values[inside].fill(T::default());
         if values.iter().all(|value| *value == T::default()) {
-            self.chunks.remove(&chunk);
+            self.drop_chunk(number);
         }
+    }
+
+    #[cfg(test)]
+    fn chunks(&self) -> usize {
+        self.low.iter().flatten().count() + self.high.len()
     }
 }
 
@@ -126,6 +179,6 @@ mod tests {
             [5, 1 << 58, (1 << 60) - 1, 1 << 60].map(|lba| *sparse.get(Lba(lba))),
             [1, 0, 0, 1]
         );
-        assert_eq!(sparse.chunks.len(), 2);
+        assert_eq!(sparse.chunks(), 2);
     }
 }
