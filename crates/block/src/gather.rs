@@ -42,6 +42,8 @@ pub struct Gatherer<D, const CHANNELS: usize> {
     now: SimTime,
     done: SimTime,
     runs: [Run; CHANNELS],
+    /// Channels whose runs are not empty: a bit each.
+    filled: u64,
     writers: Option<LockId>,
     /// First of the device's own addresses: no command goes across.
     edge: Option<u64>,
@@ -54,6 +56,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// The way to `device` from virtual time `now` on, with the hints of each channel, and at most
     /// `max_run` blocks in a command.
     pub fn new(device: D, hints: [Hints; CHANNELS], max_run: usize, now: SimTime) -> Self {
+        const { assert!(CHANNELS <= 64, "a bit each") };
         let runs = std::array::from_fn(|_| Run::default());
         let capabilities = device.info().capabilities;
         let edge = capabilities.devirtualize.map(|space| space.first.0);
@@ -64,6 +67,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
             now,
             done: now,
             runs,
+            filled: 0,
             writers: None,
             edge,
             zones: capabilities.zones,
@@ -112,7 +116,10 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// # Errors
     /// The error with which the device failed.
     pub fn check(&self) -> Result<(), DeviceError> {
-        self.failed.clone().map_or(Ok(()), Err)
+        match &self.failed {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
     }
 
     /// Asks for the content of neighbouring blocks and says when it will be there.
@@ -133,7 +140,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     }
 
     fn submit_touched(&mut self, lba: u64, blocks: u64) -> Result<(), DeviceError> {
-        for channel in 0..CHANNELS {
+        for channel in set_bits(self.filled) {
             if self.runs[channel].touches(lba, blocks) {
                 self.submit(channel, false)?;
             }
@@ -188,6 +195,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         let run = &mut self.runs[channel];
         if run.blocks.is_empty() {
             run.start = lba;
+            self.filled |= 1 << channel;
         }
         run.blocks.push(content);
         Ok(())
@@ -238,6 +246,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         let completion =
             among_writers(&mut self.device, self.writers, |device| device.submit(self.now, write));
         run.blocks.clear();
+        self.filled &= !(1 << channel);
         self.complete(completion).map(drop)
     }
 
@@ -278,7 +287,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// # Errors
     /// An error of the device, now or before.
     pub fn kick(&mut self) -> Result<(), DeviceError> {
-        (0..CHANNELS).try_for_each(|channel| self.submit(channel, false))
+        set_bits(self.filled).try_for_each(|channel| self.submit(channel, false))
     }
 
     /// Submits all, and waits until the device has it (not until it survives a power cut).
@@ -320,6 +329,15 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         }
         self.perform(Command::Discard { ranges }).map(drop)
     }
+}
+
+/// The numbers of the bits that are set, in order.
+fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (first < 64).then_some(first)
+    })
 }
 
 /// Submits something while the lock is shared, if there is one.

@@ -6,6 +6,7 @@
 //! sources and the remap, nor after it. Commands that touch one block take effect in the order of
 //! their issue, here as everywhere: a source may be written again at once.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_time::SimSpan;
@@ -176,16 +177,25 @@ impl HeldRemaps {
     /// Takes in a checked command; returns the pairs that are executed with it, in the order in
     /// which they came.
     pub fn take(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Vec<RemapPair> {
+        self.executed_with(pairs, when).into_owned()
+    }
+
+    /// The same without a copy of the pairs where the batch holds none.
+    pub fn executed_with<'a>(
+        &mut self,
+        pairs: &'a [RemapPair],
+        when: RemapWhen,
+    ) -> Cow<'a, [RemapPair]> {
         match when {
-            RemapWhen::Now => pairs.to_vec(),
+            RemapWhen::Now => Cow::Borrowed(pairs),
             RemapWhen::Held(batch) => {
                 self.batches.entry(batch).or_default().extend_from_slice(pairs);
-                Vec::new()
+                Cow::Borrowed(&[])
             }
             RemapWhen::WithHeld(batch) => {
                 let mut all = self.batches.remove(&batch).unwrap_or_default();
                 all.extend_from_slice(pairs);
-                all
+                Cow::Owned(all)
             }
         }
     }

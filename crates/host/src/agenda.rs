@@ -18,9 +18,19 @@ pub(crate) enum Due<L> {
 
 #[derive(Debug)]
 struct Entry<L> {
-    at: SimTime,
-    number: u64,
+    /// The time above the number of the entry, to be compared at once.
+    key: u128,
     due: Due<L>,
+}
+
+impl<L> Entry<L> {
+    fn new(at: SimTime, number: u64, due: Due<L>) -> Self {
+        Self { key: u128::from(at.as_ns()) << 64 | u128::from(number), due }
+    }
+
+    const fn at(&self) -> SimTime {
+        SimTime::from_ns((self.key >> 64) as u64)
+    }
 }
 
 impl<L> PartialEq for Entry<L> {
@@ -40,7 +50,7 @@ impl<L> PartialOrd for Entry<L> {
 impl<L> Ord for Entry<L> {
     /// The earliest entry is the greatest: the heap gives the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
+        other.key.cmp(&self.key)
     }
 }
 
@@ -61,12 +71,12 @@ impl<L> Agenda<L> {
     /// Enters what is due at a time.
     pub(crate) fn enter(&mut self, at: SimTime, due: Due<L>) {
         self.made += 1;
-        self.entries.push(Entry { at, number: self.made, due });
+        self.entries.push(Entry::new(at, self.made, due));
     }
 
     /// The time of the first entry.
     pub(crate) fn first(&self) -> Option<SimTime> {
-        self.entries.peek().map(|entry| entry.at)
+        self.entries.peek().map(Entry::at)
     }
 
     /// Takes the first entry, if it is due by `horizon`.
@@ -74,6 +84,6 @@ impl<L> Agenda<L> {
         if self.first()? > horizon {
             return None;
         }
-        self.entries.pop().map(|entry| (entry.at, entry.due))
+        self.entries.pop().map(|entry| (entry.at(), entry.due))
     }
 }

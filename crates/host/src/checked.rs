@@ -171,7 +171,7 @@ impl<D: BlockDevice> CheckedDevice<D> {
         when: RemapWhen,
     ) -> Result<SimTime, HostError> {
         let done = self.submit(at, Command::Remap { pairs, when })?;
-        for RemapPair { to, from } in self.held.take(pairs, when) {
+        for &RemapPair { to, from } in self.held.executed_with(pairs, when).iter() {
             let moved = self.expected.take(from);
             self.expected.set(to, moved);
         }

@@ -1,5 +1,8 @@
 //! Content of a device's blocks as of the last command issued, played or not.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use dovetail_block::{BlockRange, Content, Data, Lba, RemapPair, Rename, SectorRange, Thin};
 
 use crate::renames::OpenBatch;
@@ -79,25 +82,30 @@ impl Mirror {
     }
 }
 
+/// Blocks whose bits lie together.
+const BITS: u64 = 4096;
+const WORDS: usize = BITS as usize / 64;
+
 /// Blocks that a thin device holds.
 #[derive(Debug)]
 struct Used {
-    words: std::collections::BTreeMap<u64, u64>,
+    /// A bit for each block, by the number of their [`BITS`].
+    bits: BTreeMap<u64, Box<[u64; WORDS]>>,
     /// Pages of which a block is used.
     pages: u64,
     capacity_pages: u64,
     blocks_per_page: u32,
 }
 
+/// The place of a block's bit: the number of its [`BITS`], the word there and the bit in it.
+const fn place_of(lba: Lba) -> (u64, usize, u64) {
+    (lba.0 / BITS, (lba.0 % BITS / 64) as usize, lba.0 % 64)
+}
+
 impl Used {
     fn new(thin: Thin) -> Self {
         let blocks_per_page = thin.blocks_per_page.clamp(1, 64);
-        Self {
-            words: std::collections::BTreeMap::new(),
-            pages: 0,
-            capacity_pages: thin.pages,
-            blocks_per_page,
-        }
+        Self { bits: BTreeMap::new(), pages: 0, capacity_pages: thin.pages, blocks_per_page }
     }
 
     fn free_blocks(&self) -> u64 {
@@ -105,25 +113,22 @@ impl Used {
     }
 
     fn get(&self, lba: Lba) -> bool {
-        self.words.get(&(lba.0 / 64)).is_some_and(|bits| bits >> (lba.0 % 64) & 1 == 1)
+        let (number, word, bit) = place_of(lba);
+        self.bits.get(&number).is_some_and(|words| words[word] >> bit & 1 == 1)
     }
 
     fn set(&mut self, lba: Lba, used: bool) {
-        let (word, bit) = (lba.0 / 64, lba.0 % 64);
-        let page = self.page_mask(bit);
-        let bits = self.words.entry(word).or_default();
+        let (number, word, bit) = place_of(lba);
+        let words = match self.bits.get_mut(&number) {
+            Some(words) => words,
+            None if used => self.bits.entry(number).or_insert_with(|| Box::new([0; WORDS])),
+            None => return,
+        };
+        let page = page_mask(self.blocks_per_page, bit);
+        let bits = &mut words[word];
         let was_used = *bits & page != 0;
         *bits = if used { *bits | 1 << bit } else { *bits & !(1 << bit) };
         self.pages = self.pages + u64::from(*bits & page != 0) - u64::from(was_used);
-        if *bits == 0 {
-            self.words.remove(&word);
-        }
-    }
-
-    /// The blocks of the page that a block lies in, among those of its word.
-    fn page_mask(&self, bit: u64) -> u64 {
-        let first = bit / u64::from(self.blocks_per_page) * u64::from(self.blocks_per_page);
-        (u64::MAX >> (64 - self.blocks_per_page)) << first
     }
 
     fn clear(&mut self, range: BlockRange) {
@@ -131,19 +136,54 @@ impl Used {
         if start >= end {
             return;
         }
-        let words: Vec<u64> =
-            self.words.range(start / 64..=(end - 1) / 64).map(|(&word, _)| word).collect();
-        for word in words {
-            let inside = (start.max(word * 64)..end.min(word * 64 + 64)).map(Lba);
-            inside.for_each(|lba| self.set(lba, false));
+        let (mut from, last) = (start / BITS, (end - 1) / BITS);
+        while from <= last
+            && let Some((&number, words)) = self.bits.range_mut(from..=last).next()
+        {
+            let first = number * BITS;
+            let inside = start.max(first) - first..end.min(first + BITS) - first;
+            self.pages -= clear_in(words, inside, self.blocks_per_page);
+            if words.iter().all(|bits| *bits == 0) {
+                self.bits.remove(&number);
+            }
+            from = number + 1;
         }
     }
+}
+
+/// Clears the bits of a range; returns the number of pages of which no block is used any more.
+fn clear_in(words: &mut [u64; WORDS], range: Range<u64>, blocks_per_page: u32) -> u64 {
+    let mut emptied = 0;
+    for (bits, first) in words.iter_mut().zip((0..).step_by(64)) {
+        let (from, to) = (range.start.clamp(first, first + 64), range.end.clamp(first, first + 64));
+        if *bits == 0 || from >= to {
+            continue;
+        }
+        let before = *bits;
+        *bits &= !(u64::MAX >> (64 - (to - from)) << (from - first));
+        emptied += pages_in(before, blocks_per_page) - pages_in(*bits, blocks_per_page);
+    }
+    emptied
+}
+
+/// The blocks of the page that a block lies in, among those of its word.
+const fn page_mask(blocks_per_page: u32, bit: u64) -> u64 {
+    let first = bit / blocks_per_page as u64 * blocks_per_page as u64;
+    (u64::MAX >> (64 - blocks_per_page)) << first
+}
+
+/// Pages of a word of which a block is used.
+fn pages_in(bits: u64, blocks_per_page: u32) -> u64 {
+    let firsts = (0..64).step_by(blocks_per_page as usize);
+    firsts.filter(|&first| bits & page_mask(blocks_per_page, first) != 0).count() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use dovetail_block::Pattern;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn mirror(capacity: u64, blocks_per_page: u32) -> Mirror {
         Mirror::new(Some(Thin::new(capacity, blocks_per_page)))
@@ -165,6 +205,30 @@ mod tests {
         mirror.move_block(RemapPair { to: Lba(7), from: Lba(8) });
         assert_eq!(mirror.free_blocks(), Some(997));
         assert_eq!(Mirror::new(None).free_blocks(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn used_pages_are_those_of_a_plain_set(
+            blocks_per_page in prop::sample::select(vec![1_u32, 2, 4, 16, 64]),
+            ops in prop::collection::vec((0..3_u8, 0..9000_u64, 0..9000_u64), 1..60),
+        ) {
+            let (mut mirror, mut model) = (mirror(1 << 20, blocks_per_page), BTreeSet::new());
+            for (op, start, blocks) in ops {
+                let blocks = if op == 2 { blocks } else { blocks % 200 };
+                let range = BlockRange::new(Lba(start), blocks);
+                if op == 0 {
+                    mirror.write(range, Data::Patterns(Pattern::new(start)));
+                    model.extend(range.iter().map(|lba| lba.0));
+                } else {
+                    mirror.discard(range.into());
+                    model.retain(|block| !(start..start + blocks).contains(block));
+                }
+                let pages: BTreeSet<u64> =
+                    model.iter().map(|block| block / u64::from(blocks_per_page)).collect();
+                prop_assert_eq!(mirror.free_blocks(), Some((1 << 20) - pages.len() as u64));
+            }
+        }
     }
 
     #[test]

@@ -17,6 +17,12 @@ pub struct Remap {
     pub held: Vec<RemapPair>,
 }
 
+impl Default for Remap {
+    fn default() -> Self {
+        Self { pairs: Vec::new(), when: RemapWhen::Now, held: Vec::new() }
+    }
+}
+
 /// The end of a batch of renames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndRenames {

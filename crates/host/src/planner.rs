@@ -7,7 +7,7 @@ use std::rc::Rc;
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize,
     EventId, HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Rename, RenameId, Scheduler,
-    SchedulingHint, ZoneAction, ZoneTable,
+    SchedulingHint, SectorRange, ZoneAction, ZoneTable,
 };
 use dovetail_time::SimTime;
 
@@ -32,6 +32,9 @@ struct PlannedDevice {
     /// The zones as they will be when all that is planned was issued.
     zones: Option<ZoneTable>,
     steps: Vec<PlanStep>,
+    /// Remaps and lists of discarded ranges that were played, for their memory.
+    spare_remaps: Vec<Box<Remap>>,
+    spare_ranges: Vec<Vec<SectorRange>>,
     events: Events,
     placement: Placement,
     /// The drive takes writes that are durable when they complete.
@@ -69,6 +72,8 @@ impl Planner {
             held: HeldRemaps::default(),
             zones: info.capabilities.zones.map(ZoneTable::new),
             steps: Vec::new(),
+            spare_remaps: Vec::new(),
+            spare_ranges: Vec::new(),
             events: Events::default(),
             placement: Placement::default(),
             fua: true,
@@ -128,13 +133,28 @@ impl Planner {
 
     /// Takes what was issued since the last time; `spare` is a plan whose memory is used again.
     pub fn take(&self, mut spare: Plan) -> Plan {
-        spare.steps.clear();
-        std::mem::swap(&mut self.0.borrow_mut().steps, &mut spare.steps);
+        let mut state = self.0.borrow_mut();
+        for step in spare.steps.drain(..) {
+            state.keep_memory(step);
+        }
+        std::mem::swap(&mut state.steps, &mut spare.steps);
         spare
     }
 }
 
 impl PlannedDevice {
+    /// Keeps the memory of a step that was played.
+    fn keep_memory(&mut self, step: PlanStep) {
+        match step {
+            PlanStep::Remap(remap) => self.spare_remaps.push(remap),
+            PlanStep::Discard(mut ranges) => {
+                ranges.clear();
+                self.spare_ranges.push(ranges);
+            }
+            _ => {}
+        }
+    }
+
     fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
         let is_place =
             self.info.capabilities.devirtualize.is_some_and(|space| space.contains(range));
@@ -214,7 +234,9 @@ impl PlannedDevice {
                     self.check(range.blocks_inside(), range.blocks_inside().blocks)?;
                     self.mirror.discard(*range);
                 }
-                self.steps.push(PlanStep::Discard(ranges.to_vec()));
+                let mut kept = self.spare_ranges.pop().unwrap_or_default();
+                kept.extend_from_slice(ranges);
+                self.steps.push(PlanStep::Discard(kept));
             }
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
             Command::Zone { start, action } => self.act_on_zones(start, action)?,
@@ -318,10 +340,15 @@ impl PlannedDevice {
 
     fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
         self.held.admit(&self.info, pairs, when)?;
-        let executed = self.held.take(pairs, when);
-        let held = executed[..executed.len().saturating_sub(pairs.len())].to_vec();
-        executed.into_iter().for_each(|pair| self.mirror.move_block(pair));
-        self.steps.push(PlanStep::Remap(Box::new(Remap { pairs: pairs.to_vec(), when, held })));
+        let executed = self.held.executed_with(pairs, when);
+        let mut remap = self.spare_remaps.pop().unwrap_or_default();
+        remap.when = when;
+        remap.pairs.clear();
+        remap.pairs.extend_from_slice(pairs);
+        remap.held.clear();
+        remap.held.extend_from_slice(&executed[..executed.len().saturating_sub(pairs.len())]);
+        executed.iter().for_each(|pair| self.mirror.move_block(*pair));
+        self.steps.push(PlanStep::Remap(remap));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! A cache of file pages with a bound on the clean ones.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,6 +26,11 @@ struct Page {
 /// Neighbouring pages of a file.
 #[derive(Debug)]
 struct Chunk {
+    /// Its number in the file, and the file in `PageCache::files`.
+    number: u64,
+    file: u32,
+    /// Its place among the file's dirty chunks, if it has dirty pages.
+    place: u32,
     present: u64,
     dirty: u64,
     /// Index in `PageCache::pages` of each present page.
@@ -41,7 +47,12 @@ pub struct PageCache {
     spare: Vec<u32>,
     /// Chunks by inode and number.
     index: FxHashMap<Key, u32>,
-    files: FxHashMap<u64, File>,
+    /// The chunk that was looked up last.
+    last: Cell<Option<(Key, u32)>>,
+    files: Vec<File>,
+    /// Files without pages.
+    spare_files: Vec<u32>,
+    file_index: FxHashMap<u64, u32>,
     /// Files with dirty pages, by when they became so.
     dirty_files: BTreeMap<u64, u64>,
     clock: u64,
@@ -53,9 +64,10 @@ pub struct PageCache {
 /// Cached pages of one file.
 #[derive(Debug, Default)]
 struct File {
-    /// Numbers of its chunks, and of those with dirty pages.
+    /// Numbers of its chunks.
     chunks: BTreeSet<u64>,
-    dirty_chunks: BTreeSet<u64>,
+    /// Its chunks with dirty pages, in no order.
+    dirty_chunks: Vec<u32>,
     dirty: usize,
     dirty_since: u64,
 }
@@ -81,7 +93,10 @@ impl PageCache {
             chunks: Vec::new(),
             spare: Vec::new(),
             index: FxHashMap::default(),
-            files: FxHashMap::default(),
+            last: Cell::new(None),
+            files: Vec::new(),
+            spare_files: Vec::new(),
+            file_index: FxHashMap::default(),
             dirty_files: BTreeMap::new(),
             clock: 0,
             dirty: 0,
@@ -101,7 +116,19 @@ impl PageCache {
     }
 
     fn chunk_of(&self, ino: u64, index: u64) -> Option<u32> {
-        self.index.get(&(ino, index / CHUNK)).copied()
+        let key = (ino, index / CHUNK);
+        match self.last.get() {
+            Some((last, chunk)) if last == key => Some(chunk),
+            _ => {
+                let chunk = self.index.get(&key).copied()?;
+                self.last.set(Some((key, chunk)));
+                Some(chunk)
+            }
+        }
+    }
+
+    fn file(&self, ino: u64) -> Option<&File> {
+        self.file_index.get(&ino).map(|&file| &self.files[file as usize])
     }
 
     fn slot_of(&self, ino: u64, index: u64) -> Option<usize> {
@@ -177,13 +204,28 @@ impl PageCache {
     }
 
     fn add_chunk(&mut self, ino: u64, number: u64) -> u32 {
+        let file = self.file_to_fill(ino);
+        self.files[file as usize].chunks.insert(number);
         let chunk = self.spare.pop().unwrap_or_else(|| {
-            self.chunks.push(Chunk { present: 0, dirty: 0, slots: [0; CHUNK as usize] });
+            let slots = [0; CHUNK as usize];
+            self.chunks.push(Chunk { number, file, place: 0, present: 0, dirty: 0, slots });
             self.chunks.len() as u32 - 1
         });
+        (self.chunks[chunk as usize].number, self.chunks[chunk as usize].file) = (number, file);
         self.index.insert((ino, number), chunk);
-        self.files.entry(ino).or_default().chunks.insert(number);
         chunk
+    }
+
+    fn file_to_fill(&mut self, ino: u64) -> u32 {
+        if let Some(&file) = self.file_index.get(&ino) {
+            return file;
+        }
+        let file = self.spare_files.pop().unwrap_or_else(|| {
+            self.files.push(File::default());
+            self.files.len() as u32 - 1
+        });
+        self.file_index.insert(ino, file);
+        file
     }
 
     fn make_room(&mut self) {
@@ -221,12 +263,14 @@ impl PageCache {
 
     fn drop_chunk(&mut self, ino: u64, number: u64, chunk: u32) {
         self.index.remove(&(ino, number));
+        self.last.set(None);
         self.spare.push(chunk);
-        if let Some(file) = self.files.get_mut(&ino) {
-            file.chunks.remove(&number);
-            if file.chunks.is_empty() {
-                self.files.remove(&ino);
-            }
+        let place = self.chunks[chunk as usize].file;
+        let file = &mut self.files[place as usize];
+        file.chunks.remove(&number);
+        if file.chunks.is_empty() {
+            self.file_index.remove(&ino);
+            self.spare_files.push(place);
         }
     }
 
@@ -244,16 +288,18 @@ impl PageCache {
         }
         let (ino, index) = page.key;
         self.dirty += 1;
-        let file = self.files.entry(ino).or_default();
+        let number = page.chunk;
+        let chunk = &mut self.chunks[number as usize];
+        let file = &mut self.files[chunk.file as usize];
         if file.dirty == 0 {
             self.clock += 1;
             file.dirty_since = self.clock;
             self.dirty_files.insert(self.clock, ino);
         }
         file.dirty += 1;
-        let chunk = &mut self.chunks[page.chunk as usize];
         if chunk.dirty == 0 {
-            file.dirty_chunks.insert(index / CHUNK);
+            chunk.place = file.dirty_chunks.len() as u32;
+            file.dirty_chunks.push(number);
         }
         chunk.dirty |= bit(index);
     }
@@ -270,17 +316,21 @@ impl PageCache {
         if !std::mem::replace(&mut page.dirty, false) {
             return;
         }
-        let (ino, index) = page.key;
+        let (_, index) = page.key;
         self.dirty -= 1;
-        let Some(file) = self.files.get_mut(&ino) else { return };
+        let chunk = &mut self.chunks[page.chunk as usize];
+        let file = &mut self.files[chunk.file as usize];
         file.dirty -= 1;
         if file.dirty == 0 {
             self.dirty_files.remove(&file.dirty_since);
         }
-        let chunk = &mut self.chunks[page.chunk as usize];
         chunk.dirty &= !bit(index);
         if chunk.dirty == 0 {
-            file.dirty_chunks.remove(&(index / CHUNK));
+            let place = chunk.place;
+            file.dirty_chunks.swap_remove(place as usize);
+            if let Some(&moved) = file.dirty_chunks.get(place as usize) {
+                self.chunks[moved as usize].place = place;
+            }
         }
     }
 
@@ -291,18 +341,26 @@ impl PageCache {
 
     /// The dirty pages of a file, in order.
     pub fn dirty_pages(&self, ino: u64) -> Vec<u64> {
-        let Some(file) = self.files.get(&ino) else { return Vec::new() };
-        let mut pages = Vec::with_capacity(file.dirty);
-        for &number in &file.dirty_chunks {
-            let chunk = self.index.get(&(ino, number)).map(|&chunk| &self.chunks[chunk as usize]);
-            pages.extend(pages_of(number, chunk.map_or(0, |chunk| chunk.dirty)));
-        }
+        let mut pages = Vec::new();
+        self.dirty_pages_into(ino, &mut pages);
         pages
+    }
+
+    /// The same, in place of what `pages` holds.
+    pub fn dirty_pages_into(&self, ino: u64, pages: &mut Vec<u64>) {
+        pages.clear();
+        let Some(file) = self.file(ino) else { return };
+        // a chunk's pages come in order; chunks are many only where files are written back whole
+        for &chunk in &file.dirty_chunks {
+            let chunk = &self.chunks[chunk as usize];
+            pages.extend(pages_of(chunk.number, chunk.dirty));
+        }
+        pages.sort_unstable();
     }
 
     /// Number of dirty pages of a file.
     pub fn dirty_count(&self, ino: u64) -> usize {
-        self.files.get(&ino).map_or(0, |file| file.dirty)
+        self.file(ino).map_or(0, |file| file.dirty)
     }
 
     /// Number of dirty pages.
@@ -317,7 +375,7 @@ impl PageCache {
 
     /// The pages of a file in a range that `choose` takes from a chunk.
     fn pages_in(&self, ino: u64, range: Range<u64>, choose: impl Fn(&Chunk) -> u64) -> Vec<u64> {
-        let Some(file) = self.files.get(&ino) else { return Vec::new() };
+        let Some(file) = self.file(ino) else { return Vec::new() };
         let mut pages = Vec::new();
         for &number in file.chunks.range(range.start / CHUNK..range.end.div_ceil(CHUNK)) {
             let chunk = self.index.get(&(ino, number)).map(|&chunk| &self.chunks[chunk as usize]);

@@ -298,9 +298,18 @@ impl<D: Scheduler> Ext<D> {
 
     /// Writes those blocks of dirty pages that have a place.
     pub(super) fn write_mapped(&mut self, ino: Ino) -> Result<(), Error> {
+        let mut dirty = std::mem::take(&mut self.scratch);
+        self.pages.dirty_pages_into(ino.0.into(), &mut dirty);
+        let written = self.write_mapped_pages(ino, &dirty);
+        self.scratch = dirty;
+        written
+    }
+
+    /// The same of these dirty pages, all that it has.
+    fn write_mapped_pages(&mut self, ino: Ino, dirty: &[u64]) -> Result<(), Error> {
         let mut known = None;
         self.io.set_content_of(ino.0);
-        for index in self.pages.dirty_pages(ino.0.into()) {
+        for &index in dirty {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             let mut complete = true;
             for (part, block) in self.blocks_of_page(index).enumerate() {

@@ -20,6 +20,47 @@ use crate::format::{
 /// journal.
 const BLOCKS_FOR_ONE: u64 = 32;
 
+/// Files whose decoded roots are kept.
+const ROOTS: usize = 8;
+
+/// Roots without a level below, decoded, of files that were asked for lately. One counts as long as
+/// its bytes are those of the inode.
+#[derive(Debug, Default)]
+pub(super) struct Roots([Option<Root>; ROOTS]);
+
+#[derive(Debug)]
+struct Root {
+    ino: Ino,
+    bytes: [u8; BLOCK_AREA],
+    list: Vec<Extent>,
+}
+
+impl Roots {
+    /// The extents in a root of these bytes, if they are known.
+    fn leaf(&self, ino: Ino, bytes: &[u8; BLOCK_AREA]) -> Option<&[Extent]> {
+        let root = self.0[ino.0 as usize % ROOTS].as_ref()?;
+        (root.ino == ino && root.bytes == *bytes).then_some(&root.list)
+    }
+
+    fn keep(&mut self, ino: Ino, bytes: [u8; BLOCK_AREA], list: Vec<Extent>) {
+        self.0[ino.0 as usize % ROOTS] = Some(Root { ino, bytes, list });
+    }
+}
+
+/// Levels below a root.
+const fn depth_of(root: &[u8; BLOCK_AREA]) -> u16 {
+    u16::from_le_bytes([root[6], root[7]])
+}
+
+/// The extent of a leaf that a block lies in, or the first block after it that lies in one; `end`
+/// is the first block after the leaf.
+fn find_in(list: &[Extent], block: u32, end: u64) -> (Option<Extent>, u64) {
+    let after = list.partition_point(|extent| extent.block <= block);
+    let before = after.checked_sub(1).map(|at| list[at]);
+    let end = list.get(after).map_or(end, |next| next.block.into());
+    (before.filter(|extent| extent.end() > block.into()), end)
+}
+
 /// Gives a new inode an empty tree.
 pub(super) fn init_root(inode: &mut Inode) {
     ExtentNode::new_leaf(BLOCK_AREA).encode(&mut inode.block);
@@ -62,20 +103,35 @@ impl<D: Scheduler> Ext<D> {
     }
 
     pub(super) fn map_extent(&mut self, ino: Ino, block: u32) -> Result<Run, Error> {
-        let (list, end) = self.leaf(ino, block)?;
-        let after = list.partition_point(|extent| extent.block <= block);
-        if let Some(extent) =
-            after.checked_sub(1).map(|i| list[i]).filter(|extent| extent.end() > block.into())
-        {
+        let place = self.load_inode(ino)?;
+        let root = &self.inodes.at(place).block;
+        let (extent, end) = match self.roots.leaf(ino, root) {
+            Some(list) => find_in(list, block, 1 << 32),
+            None => {
+                let (list, end) = self.leaf(ino, block)?;
+                let found = find_in(&list, block, end);
+                self.keep_root(ino, list)?;
+                found
+            }
+        };
+        if let Some(extent) = extent {
             self.refuse_physical(ino, extent.start)?;
             if !self.is_place(extent.start) {
                 check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
             }
             return Ok(run_of(&extent).from(block));
         }
-        let end = list.get(after).map_or(end, |next| next.block.into());
         let blocks = (end - u64::from(block)).min(u32::MAX.into()) as u32;
         Ok(Run { block, blocks, state: State::Hole })
+    }
+
+    /// Keeps the leaf that was just decoded, if it is the root.
+    fn keep_root(&mut self, ino: Ino, list: Vec<Extent>) -> Result<(), Error> {
+        let root = self.inode(ino)?.block;
+        if depth_of(&root) == 0 {
+            self.roots.keep(ino, root, list);
+        }
+        Ok(())
     }
 
     /// The last mapped block before `block`, or else the first one after it.

@@ -22,12 +22,65 @@ const KNOWN_EXTRA_ISIZE: u16 = 32;
 /// Decoded inodes, in their newest form.
 #[derive(Debug, Default)]
 pub(super) struct InodeCache {
-    map: FxHashMap<Ino, Inode>,
+    /// Place of each in `inodes`.
+    places: FxHashMap<Ino, u32>,
+    inodes: Vec<Inode>,
+    /// The one that was asked for last, with its place.
+    last: Option<(Ino, u32)>,
 }
 
 impl InodeCache {
     pub(super) fn clear(&mut self) {
-        self.map.clear();
+        *self = Self::default();
+    }
+
+    fn find(&mut self, ino: Ino) -> Option<u32> {
+        match self.last {
+            Some((last, place)) if last == ino => Some(place),
+            _ => {
+                let place = self.places.get(&ino).copied()?;
+                self.last = Some((ino, place));
+                Some(place)
+            }
+        }
+    }
+
+    pub(super) fn at(&self, place: u32) -> &Inode {
+        &self.inodes[place as usize]
+    }
+
+    fn at_mut(&mut self, place: u32) -> &mut Inode {
+        &mut self.inodes[place as usize]
+    }
+
+    fn get(&self, ino: Ino) -> Option<&Inode> {
+        self.places.get(&ino).map(|&place| &self.inodes[place as usize])
+    }
+
+    fn insert(&mut self, inode: Inode) -> u32 {
+        if let Some(place) = self.find(inode.ino) {
+            *self.at_mut(place) = inode;
+            return place;
+        }
+        let place = self.inodes.len() as u32;
+        self.places.insert(inode.ino, place);
+        self.inodes.push(inode);
+        place
+    }
+
+    fn remove(&mut self, ino: Ino) {
+        let Some(place) = self.places.remove(&ino) else { return };
+        self.last = None;
+        self.inodes.swap_remove(place as usize);
+        if let Some(moved) = self.inodes.get(place as usize) {
+            self.places.insert(moved.ino, place);
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(Ino) -> bool) {
+        self.inodes.retain(|inode| keep(inode.ino));
+        self.last = None;
+        self.places = (0..).zip(&self.inodes).map(|(place, inode)| (inode.ino, place)).collect();
     }
 }
 
@@ -51,10 +104,16 @@ impl<D: Scheduler> Ext<D> {
         Ok((BlockAddr(self.groups.desc(group).inode_table.0 + slot.block), slot.offset))
     }
 
-    fn load_inode(&mut self, ino: Ino) -> Result<(), Error> {
-        if self.inodes.map.contains_key(&ino) {
-            return Ok(());
+    #[inline]
+    pub(super) fn load_inode(&mut self, ino: Ino) -> Result<u32, Error> {
+        match self.inodes.find(ino) {
+            Some(place) => Ok(place),
+            None => self.fetch_inode(ino),
         }
+    }
+
+    #[cold]
+    fn fetch_inode(&mut self, ino: Ino) -> Result<u32, Error> {
         let (at, offset) = self.inode_place(ino)?;
         let size = usize::from(self.superblock.inode_size);
         let superblock = self.superblock.clone();
@@ -70,16 +129,16 @@ impl<D: Scheduler> Ext<D> {
         }
         let most = MAX_EXTENT_BLOCKS * u64::from(superblock.block_size());
         Corrupt::check_range(Place::Inode(ino), "i_size", inode.size, (0, most))?;
-        self.insert_inode(inode);
-        Ok(())
+        Ok(self.insert_inode(inode))
     }
 
-    fn insert_inode(&mut self, inode: Inode) {
-        if self.inodes.map.len() >= BOUND {
+    /// Takes in an inode; returns its place.
+    fn insert_inode(&mut self, inode: Inode) -> u32 {
+        if self.inodes.inodes.len() >= BOUND {
             let (running, holds) = (&self.running.inodes, &self.holds);
-            self.inodes.map.retain(|ino, _| running.contains(ino) || holds.contains_key(ino));
+            self.inodes.retain(|ino| running.contains(&ino) || holds.contains_key(&ino));
         }
-        self.inodes.map.insert(inode.ino, inode);
+        self.inodes.insert(inode)
     }
 
     /// The inode.
@@ -87,8 +146,8 @@ impl<D: Scheduler> Ext<D> {
     /// # Errors
     /// [`Damage::FreeInode`] if there is none of the number.
     pub(super) fn inode(&mut self, ino: Ino) -> Result<&Inode, Error> {
-        self.load_inode(ino)?;
-        self.inodes.map.get(&ino).ok_or(Damage::FreeInode(ino).into())
+        let place = self.load_inode(ino)?;
+        Ok(self.inodes.at_mut(place))
     }
 
     /// The inode, to be changed in the running transaction.
@@ -100,10 +159,10 @@ impl<D: Scheduler> Ext<D> {
 
     /// The inode, of which only times change.
     pub(super) fn edit_times(&mut self, ino: Ino) -> Result<&mut Inode, Error> {
-        self.load_inode(ino)?;
+        let place = self.load_inode(ino)?;
         self.note_edit();
         self.running.inodes.insert(ino);
-        self.inodes.map.get_mut(&ino).ok_or(Damage::FreeInode(ino).into())
+        Ok(self.inodes.at_mut(place))
     }
 
     /// Writes the edited inodes into their tables.
@@ -112,7 +171,7 @@ impl<D: Scheduler> Ext<D> {
         let size = usize::from(superblock.inode_size);
         for ino in std::mem::take(&mut self.running.inodes) {
             let (at, offset) = self.inode_place(ino)?;
-            let Some(inode) = self.inodes.map.get(&ino).cloned() else { continue };
+            let Some(inode) = self.inodes.get(ino).cloned() else { continue };
             let block = self.edit_meta(at, Kind::Plain, Place::Inode(ino))?;
             if let Some(bytes) = block.get_mut(offset..offset + size) {
                 inode.encode(bytes, &superblock);
@@ -124,7 +183,7 @@ impl<D: Scheduler> Ext<D> {
     /// Initial value of the checksums of an inode's own blocks.
     pub(super) fn seed_of(&mut self, ino: Ino) -> Result<Option<u32>, Error> {
         self.load_inode(ino)?;
-        Ok(self.inodes.map.get(&ino).and_then(|inode| inode.checksum_seed(&self.superblock)))
+        Ok(self.inodes.get(ino).and_then(|inode| inode.checksum_seed(&self.superblock)))
     }
 
     /// Takes a number for a new inode, and makes it.
@@ -270,7 +329,7 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn drop_cached_inode(&mut self, ino: Ino) -> Result<(), Error> {
         // what it says last is written now, as a later inode of the number is another one
         if self.running.inodes.remove(&ino)
-            && let Some(inode) = self.inodes.map.get(&ino).cloned()
+            && let Some(inode) = self.inodes.get(ino).cloned()
         {
             let (at, offset) = self.inode_place(ino)?;
             let superblock = self.superblock.clone();
@@ -285,7 +344,7 @@ impl<D: Scheduler> Ext<D> {
         if let Some(changed) = &mut self.changed {
             changed.remove(&ino);
         }
-        self.inodes.map.remove(&ino);
+        self.inodes.remove(ino);
         Ok(())
     }
 

@@ -57,6 +57,7 @@ use allocate::Windows;
 use background::Background;
 use data::Delayed;
 use directory::Listing;
+use extents::Roots;
 pub use figures::FIGURES;
 use groups::Groups;
 use inodes::InodeCache;
@@ -72,6 +73,10 @@ pub struct Ext<D> {
     groups: Groups,
     meta: MetaCache,
     inodes: InodeCache,
+    /// Extent trees that were decoded lately.
+    roots: Roots,
+    /// A list of pages that calls fill again and again, kept for its memory.
+    scratch: Vec<u64>,
     pages: PageCache,
     /// Blocks that have content in memory and no place yet.
     delayed: Delayed,

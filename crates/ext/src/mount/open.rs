@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::allocate::Windows;
 use super::background::Background;
 use super::data::Delayed;
+use super::extents::Roots;
 use super::groups::Groups;
 use super::inodes::InodeCache;
 use super::map::State;
@@ -78,6 +79,8 @@ impl<D: Scheduler> Ext<D> {
             meta,
             groups: Groups::new(Vec::new()),
             inodes: InodeCache::default(),
+            roots: Roots::default(),
+            scratch: Vec::new(),
             pages: PageCache::new((options.page_cache_bytes / BLOCK_SIZE) as usize),
             delayed: Delayed::default(),
             windows: Windows::default(),

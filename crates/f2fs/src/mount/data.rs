@@ -209,14 +209,27 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Writes the dirty pages of one file.
     pub(super) fn write_back(&mut self, ino: Nid, reason: WritebackReason) -> Result<(), Error> {
-        let dirty = self.pages.dirty_pages(ino.0.into());
+        let mut dirty = std::mem::take(&mut self.scratch.pages);
+        self.pages.dirty_pages_into(ino.0.into(), &mut dirty);
+        let written = self.write_dirty(ino, &dirty, reason);
+        self.scratch.pages = dirty;
+        written
+    }
+
+    /// Writes these dirty pages of a file, all that it has.
+    fn write_dirty(
+        &mut self,
+        ino: Nid,
+        dirty: &[u64],
+        reason: WritebackReason,
+    ) -> Result<(), Error> {
         if dirty.is_empty() {
             return self.remap_due();
         }
         let facts = self.data_facts(ino, dirty.len())?;
         let update = self.update_facts(ino, reason, dirty.len())?;
-        let modes = self.write_modes(ino, &dirty, update, reason)?;
-        for (number, index) in dirty.into_iter().enumerate() {
+        let modes = self.write_modes(ino, dirty, update, reason)?;
+        for (number, &index) in dirty.iter().enumerate() {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             self.place_page(ino, index, content, facts, modes.of(number))?;
             self.pages.mark_clean(ino.0.into(), index);

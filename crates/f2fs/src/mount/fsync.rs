@@ -116,21 +116,36 @@ impl<D: Scheduler> F2fs<D> {
     /// Writes the dirty inode, direct nodes and xattr node of the file, marked so that recovery
     /// finds them. `true` if there were any.
     pub(super) fn log_nodes(&mut self, ino: Nid, by_remap: bool) -> Result<bool, Error> {
-        let mut dirty = self.nodes.dirty_of(ino);
-        let mut direct = Vec::new();
-        for nid in dirty.drain(..) {
-            let offset = self.nodes.get(nid).ok_or(Damage::NoNode(nid))?.offset;
-            if nid != ino && !crate::format::is_indirect(offset) {
-                direct.push(nid);
-            }
+        let mut direct = std::mem::take(&mut self.scratch.nodes);
+        let logged = self.log_direct_nodes(ino, by_remap, &mut direct);
+        self.scratch.nodes = direct;
+        logged
+    }
+
+    /// The same; `direct` becomes the direct nodes and the xattr node.
+    fn log_direct_nodes(
+        &mut self,
+        ino: Nid,
+        by_remap: bool,
+        direct: &mut Vec<Nid>,
+    ) -> Result<bool, Error> {
+        direct.clear();
+        direct.extend(self.nodes.dirty_of(ino));
+        for &nid in &*direct {
+            self.nodes.get(nid).ok_or(Damage::NoNode(nid))?;
         }
+        let nodes = &mut self.nodes;
+        direct.retain(|&nid| {
+            let offset = nodes.get(nid).map_or(0, |node| node.offset);
+            nid != ino && !crate::format::is_indirect(offset)
+        });
         let inode_first = !self.since.is_logged(ino);
         let inode_dirty = self.nodes.is_dirty_beyond_times(ino);
         let unmarked = self.since.has_unmarked_nodes(ino);
         if direct.is_empty() && !inode_dirty && !unmarked {
             return Ok(false);
         }
-        for nid in direct {
+        for &nid in &*direct {
             self.write_node(nid, Marks { fsync: true, dentry: false, by_remap }, WriteClass::Node)?;
         }
         if inode_dirty || inode_first || unmarked {

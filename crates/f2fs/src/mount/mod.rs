@@ -51,7 +51,7 @@ mod xattr;
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{Lifetime, Scheduler};
+use dovetail_block::{Lifetime, RemapPair, Scheduler};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
@@ -138,6 +138,15 @@ pub struct F2fs<D> {
     random: Rng,
     mounted_at: SimTime,
     state: MountState,
+    scratch: Scratch,
+}
+
+/// Lists that calls fill again and again, kept for their memory.
+#[derive(Debug, Default)]
+struct Scratch {
+    pages: Vec<u64>,
+    nodes: Vec<Nid>,
+    pairs: Vec<RemapPair>,
 }
 
 impl<D: Scheduler> F2fs<D> {

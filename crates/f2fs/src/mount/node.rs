@@ -61,12 +61,25 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its
     /// nodes, is in memory.
+    #[inline]
     pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Frame, Error> {
-        if let Some(frame) = self.nodes.find(nid) {
+        match self.nodes.find(nid) {
+            Some(frame) if self.nodes.at(frame).is_of(ino, offset) => Ok(frame),
+            found => self.fetch_node(nid, ino, offset, found),
+        }
+    }
+
+    /// The same of a node that is not in memory, or is another one there.
+    #[cold]
+    fn fetch_node(
+        &mut self,
+        nid: Nid,
+        ino: Nid,
+        offset: u32,
+        found: Option<Frame>,
+    ) -> Result<Frame, Error> {
+        if let Some(frame) = found {
             let node = self.nodes.at(frame);
-            if (node.ino, node.offset) == (ino, offset) {
-                return Ok(frame);
-            }
             let place = Place::Node(nid);
             Corrupt::check_equal(place, "the footer's ino", node.ino.0, ino.0)?;
             Corrupt::check_equal(place, "the footer's node offset", node.offset, offset)?;

@@ -24,6 +24,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    /// It belongs to `ino`, and stands at `offset` among its nodes.
+    pub(crate) fn is_of(&self, ino: Nid, offset: u32) -> bool {
+        self.ino == ino && self.offset == offset
+    }
+
     /// The footer, as far as it is known before the node is written.
     pub(crate) fn footer(&self) -> Footer {
         Footer {
@@ -93,12 +98,14 @@ impl NodeCache {
     }
 
     /// The frame of a node until the next one comes or goes.
+    #[inline]
     pub(crate) fn find(&mut self, nid: Nid) -> Option<Frame> {
         let frame = self.frame_of(nid)?;
         self.frames[frame as usize].used = true;
         Some(Frame(frame))
     }
 
+    #[inline]
     pub(crate) fn at(&self, frame: Frame) -> &Node {
         &self.frames[frame.0 as usize]
     }
@@ -215,8 +222,8 @@ impl NodeCache {
     }
 
     /// The dirty nodes of inode `ino`, in order.
-    pub(crate) fn dirty_of(&self, ino: Nid) -> Vec<Nid> {
-        self.dirty.range((ino, Nid(0))..=(ino, Nid(u32::MAX))).map(|&(_, nid)| nid).collect()
+    pub(crate) fn dirty_of(&self, ino: Nid) -> impl Iterator<Item = Nid> {
+        self.dirty.range((ino, Nid(0))..=(ino, Nid(u32::MAX))).map(|&(_, nid)| nid)
     }
 
     /// All dirty nodes, file by file.
@@ -240,12 +247,12 @@ mod tests {
         }
         assert!(cache.frames.len() <= 16 + 10 + 1);
         assert_eq!(cache.all_dirty(), (0..10).map(|n| Nid(10 * n)).collect::<Vec<_>>());
-        assert_eq!(cache.dirty_of(Nid(3)), [Nid(30)]);
+        assert!(cache.dirty_of(Nid(3)).eq([Nid(30)]));
         assert_eq!(cache.get(Nid(99)).unwrap().block[5], 99);
         cache.seal(Nid(30)).unwrap();
         assert!(!cache.is_dirty(Nid(30)));
         cache.remove(Nid(40));
-        assert!(cache.dirty_of(Nid(4)).is_empty());
+        assert_eq!(cache.dirty_of(Nid(4)).count(), 0);
         assert_eq!(cache.get(Nid(30)).unwrap().nid, Nid(30));
     }
 }

@@ -112,6 +112,7 @@ impl<D: Scheduler> F2fs<D> {
             inline_names: Default::default(),
             dirty_dents: Default::default(),
             lifetimes: Default::default(),
+            scratch: Default::default(),
             counts,
             since: SinceCheckpoint::default(),
             updates: UpdateState::new(options.ipu_policy.unwrap_or(IpuPolicy::default_for(small))),

@@ -1,8 +1,7 @@
 //! Pending remaps: updates that were written to staged blocks, until the device has moved them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use dovetail_block::{Lba, RemapPair};
+use rustc_hash::FxHashMap;
 
 use crate::format::{BlockAddr, Nid};
 
@@ -13,11 +12,20 @@ pub(crate) struct Update {
     pub(crate) owner: Nid,
 }
 
-/// All of them, by the address that they are to have.
+/// An update with its place in the list of its owner.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    update: Update,
+    place: usize,
+}
+
+/// All of them, by the address that they are to have. They come and go one by one and are asked for
+/// in the order of addresses once an fsync: they are sorted then.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRemaps {
-    by_address: BTreeMap<BlockAddr, Update>,
-    by_owner: BTreeMap<Nid, BTreeSet<BlockAddr>>,
+    by_address: FxHashMap<BlockAddr, Listed>,
+    /// Lists without updates stay, for their memory.
+    by_owner: FxHashMap<Nid, Vec<BlockAddr>>,
 }
 
 impl PendingRemaps {
@@ -31,30 +39,37 @@ impl PendingRemaps {
 
     /// The number of updates that wait for an fsync of this file.
     pub(crate) fn count_of(&self, owner: Nid) -> usize {
-        self.by_owner.get(&owner).map_or(0, BTreeSet::len)
+        self.by_owner.get(&owner).map_or(0, Vec::len)
     }
 
     /// Files of which updates wait.
     pub(crate) fn owners(&self) -> Vec<Nid> {
-        self.by_owner.keys().copied().collect()
+        let waiting = self.by_owner.iter().filter(|(_, addresses)| !addresses.is_empty());
+        let mut owners: Vec<Nid> = waiting.map(|(&owner, _)| owner).collect();
+        owners.sort_unstable();
+        owners
     }
 
-    /// `update` is to get to `to`; returns the one that it readdresses.
+    /// The block at `to` is to get its update; returns the one before, which is not needed any
+    /// more.
     pub(crate) fn add(&mut self, to: BlockAddr, update: Update) -> Option<Update> {
         let before = self.remove(to);
-        self.by_address.insert(to, update);
-        self.by_owner.entry(update.owner).or_default().insert(to);
+        let addresses = self.by_owner.entry(update.owner).or_default();
+        self.by_address.insert(to, Listed { update, place: addresses.len() });
+        addresses.push(to);
         before
     }
 
     /// Nothing is to get to `to` any more.
     pub(crate) fn remove(&mut self, to: BlockAddr) -> Option<Update> {
-        let update = self.by_address.remove(&to)?;
+        if self.by_address.is_empty() {
+            return None;
+        }
+        let Listed { update, place } = self.by_address.remove(&to)?;
         if let Some(addresses) = self.by_owner.get_mut(&update.owner) {
-            addresses.remove(&to);
-            if addresses.is_empty() {
-                self.by_owner.remove(&update.owner);
-            }
+            addresses.swap_remove(place);
+            let moved = addresses.get(place).and_then(|moved| self.by_address.get_mut(moved));
+            moved.into_iter().for_each(|moved| moved.place = place);
         }
         Some(update)
     }
@@ -62,19 +77,33 @@ impl PendingRemaps {
     /// The updates of a file, in the order of their addresses.
     pub(crate) fn of(&self, owner: Nid) -> Vec<RemapPair> {
         let addresses = self.by_owner.get(&owner).into_iter().flatten();
-        addresses.filter_map(|to| Some(pair(*to, self.by_address.get(to)?.from))).collect()
+        let updates = addresses.filter_map(|to| Some((*to, self.by_address.get(to)?.update)));
+        sorted(updates.map(|(to, update)| pair(to, update.from)).collect())
     }
 
-    /// All updates, in the order of their addresses.
-    pub(crate) fn all(&self) -> Vec<RemapPair> {
-        self.by_address.iter().map(|(to, update)| pair(*to, update.from)).collect()
+    /// Puts all updates into `pairs`, in the order of their addresses.
+    pub(crate) fn all_into(&self, pairs: &mut Vec<RemapPair>) {
+        pairs.clear();
+        pairs.extend(self.by_address.iter().map(|(to, listed)| pair(*to, listed.update.from)));
+        pairs.sort_unstable_by_key(|pair| pair.to);
     }
 
     /// Those that are to get into a range, each with its address.
     pub(crate) fn within(&self, start: BlockAddr, blocks: u32) -> Vec<(BlockAddr, BlockAddr)> {
-        let end = BlockAddr(start.0.saturating_add(blocks.into()));
-        self.by_address.range(start..end).map(|(to, update)| (*to, update.from)).collect()
+        let mut found = Vec::new();
+        if self.by_address.is_empty() {
+            return found;
+        }
+        for to in (0..u64::from(blocks)).map(|block| start.plus(block)) {
+            found.extend(self.by_address.get(&to).map(|listed| (to, listed.update.from)));
+        }
+        found
     }
+}
+
+fn sorted(mut pairs: Vec<RemapPair>) -> Vec<RemapPair> {
+    pairs.sort_unstable_by_key(|pair| pair.to);
+    pairs
 }
 
 fn pair(to: BlockAddr, from: BlockAddr) -> RemapPair {
@@ -113,8 +142,10 @@ mod tests {
         pending.remove(BlockAddr(12));
         assert_eq!(pending.of(Nid(4)), [pair(BlockAddr(11), BlockAddr(111))]);
         assert_eq!(pending.owners(), [Nid(4), Nid(5)]);
+        let mut all = Vec::new();
+        pending.all_into(&mut all);
         assert_eq!(
-            pending.all(),
+            all,
             [(10, 110), (11, 111)].map(|(to, from)| pair(BlockAddr(to), BlockAddr(from)))
         );
     }

@@ -232,9 +232,11 @@ fn shape_of(raw: &RawInode, layout: (Variant, Features)) -> Shape {
     let cluster = cluster_blocks(raw, layout.1);
     let direct = layout.0.direct_pointers() as u64;
     let pointers = geometry.pointers() as u64;
+    // a division takes longer than all the rest, and few files are compressed
+    let whole = |all: u64| if cluster == 1 { all } else { all - all % cluster };
     Shape {
-        pointers: pointers - pointers % cluster,
-        direct: direct - direct % cluster,
+        pointers: whole(pointers),
+        direct: whole(direct),
         first_at: geometry.pointer_at(0),
         compressed: cluster > 1,
     }

@@ -127,10 +127,14 @@ impl<D: Scheduler> F2fs<D> {
         if self.io.pending_remaps.is_empty() {
             return Ok(());
         }
-        let pairs = self.io.pending_remaps.all();
-        self.io.remap(&pairs)?;
-        self.settle(&pairs);
-        Ok(())
+        let mut pairs = std::mem::take(&mut self.scratch.pairs);
+        self.io.pending_remaps.all_into(&mut pairs);
+        let moved = self.io.remap(&pairs);
+        if moved.is_ok() {
+            self.settle(&pairs);
+        }
+        self.scratch.pairs = pairs;
+        Ok(moved?)
     }
 
     /// Has updates moved that are due at the end of a call that wrote some: all, unless they wait
@@ -158,7 +162,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Completes the fsync of a file of which updates wait: its nodes go out of place, too, and all
     /// of it moves as one. `false` if that cannot be done in one piece.
     pub(super) fn commit_updates(&mut self, ino: Nid) -> Result<bool, Error> {
-        let nodes = self.nodes.dirty_of(ino).len() + 1;
+        let nodes = self.nodes.dirty_of(ino).count() + 1;
         while self.space.staging_wants_section(nodes as u32) && self.borrow_section() {}
         if self.io.pending_remaps.count_of(ino) + nodes > self.atomic_pairs()
             || self.space.staging_free() <= nodes as u32

@@ -13,8 +13,44 @@ const MULTIPLE: u16 = 2;
 /// Blocks whose counts lie together.
 const CHUNK: u64 = 4096;
 
+/// Chunks that are found by their number alone: the first 256 GiB.
+const LOW: u64 = 1 << 14;
+
+type Chunk = Box<[u16; CHUNK as usize]>;
+
 /// Counts of some blocks, up to 65,535 each.
-type Counts = BTreeMap<u64, Box<[u16; CHUNK as usize]>>;
+#[derive(Debug, Default)]
+struct Counts {
+    /// Up to the last one with a count.
+    low: Vec<Option<Chunk>>,
+    /// From [`LOW`] on.
+    high: BTreeMap<u64, Chunk>,
+}
+
+impl Counts {
+    fn chunk_mut(&mut self, number: u64) -> &mut Chunk {
+        let fresh = || Box::new([0; CHUNK as usize]);
+        if number >= LOW {
+            return self.high.entry(number).or_insert_with(fresh);
+        }
+        if self.low.len() as u64 <= number {
+            self.low.resize_with(number as usize + 1, || None);
+        }
+        self.low[number as usize].get_or_insert_with(fresh)
+    }
+
+    fn get(&self, number: u64) -> Option<&Chunk> {
+        match self.low.get(number as usize) {
+            Some(chunk) => chunk.as_ref(),
+            None => self.high.get(&number),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, &Chunk)> {
+        let low = (0..).zip(&self.low).filter_map(|(at, chunk)| Some((at, chunk.as_ref()?)));
+        low.chain(self.high.iter().map(|(&at, chunk)| (at, chunk)))
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
@@ -53,7 +89,7 @@ fn add(counts: &mut Counts, range: BlockRange) {
     let mut at = range.start.0;
     while at < range.end().0 {
         let end = range.end().0.min((at / CHUNK + 1) * CHUNK);
-        let chunk = counts.entry(at / CHUNK).or_insert_with(|| Box::new([0; CHUNK as usize]));
+        let chunk = counts.chunk_mut(at / CHUNK);
         let (first, last) = ((at % CHUNK) as usize, ((end - 1) % CHUNK) as usize);
         chunk[first..=last].iter_mut().for_each(|count| *count = count.saturating_add(1));
         at = end;
@@ -61,7 +97,7 @@ fn add(counts: &mut Counts, range: BlockRange) {
 }
 
 fn of(counts: &Counts) -> RepeatResult {
-    let all = || counts.values().flat_map(|chunk| chunk.iter());
+    let all = || counts.iter().flat_map(|(_, chunk)| chunk.iter());
     RepeatResult {
         blocks: all().filter(|count| **count > 0).count() as u64,
         multiple: all().filter(|count| **count > MULTIPLE).count() as u64,
@@ -79,11 +115,14 @@ mod tests {
 
     #[test]
     fn blocks_count_from_their_third_access_on() {
-        let mut counts = Counts::new();
-        for (start, blocks) in [(4000, 200), (4090, 10), (4095, 2), (0, 1)] {
-            add(&mut counts, BlockRange::new(Lba(start), blocks));
+        for first in [0, LOW * CHUNK - 4096, LOW * CHUNK, 1 << 58] {
+            let mut counts = Counts::default();
+            for (start, blocks) in [(4000, 200), (4090, 10), (4095, 2), (0, 1)] {
+                add(&mut counts, BlockRange::new(Lba(first + start), blocks));
+            }
+            let expected = RepeatResult { blocks: 201, multiple: 2, multiple_accesses: 6 };
+            assert_eq!(of(&counts), expected, "from block {first} on");
         }
-        assert_eq!(of(&counts), RepeatResult { blocks: 201, multiple: 2, multiple_accesses: 6 });
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// A record of the file's changes would take space that a recovery needs.
     pub(in super::super) fn has_no_headroom_to_log(&mut self, ino: Nid) -> Result<bool, Error> {
-        let nodes = self.nodes.dirty_of(ino).len() as u64;
+        let nodes = self.nodes.dirty_of(ino).count() as u64;
         let facts = self.headroom_facts()?;
         Ok(facts.is_some_and(|(_, facts)| !LogSpace::can_log(&facts, nodes)))
     }

@@ -263,8 +263,14 @@ impl DiscardBitmaps {
     /// Finds the longest extents, at least `count` of them where there are as many.
     fn rank(&mut self, count: usize) {
         let mut all = self.extents();
-        all.sort_unstable_by_key(|extent| (extent.blocks, Reverse(extent.start)));
-        self.longest = all.split_off(all.len().saturating_sub(count.max(RANKED)));
+        let key = |extent: &Extent| (extent.blocks, Reverse(extent.start));
+        let shorter = all.len().saturating_sub(count.max(RANKED));
+        if shorter > 0 {
+            all.select_nth_unstable_by_key(shorter, key);
+        }
+        let mut longest = all.split_off(shorter);
+        longest.sort_unstable_by_key(key);
+        self.longest = longest;
     }
 
     /// Takes out an extent that is there as a whole.
