@@ -286,6 +286,14 @@ pub trait BlockDevice {
     fn expect(&self, range: BlockRange) {
         let _ = range;
     }
+
+    /// Reads bytes from byte `at` on without changing the device, so that several may read at the
+    /// same time. False if it cannot be done so, or fails: then `into` holds anything, and a
+    /// [`Command::Read`] does it, or says why not. Time, faults and counts of reads are a change,
+    /// so a device that has them says false, and so does a wrapper that does not know better.
+    fn read_shared(&self, _at: u64, _into: &mut [u8]) -> bool {
+        false
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
@@ -300,6 +308,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
     fn expect(&self, range: BlockRange) {
         (**self).expect(range);
     }
+
+    fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        (**self).read_shared(at, into)
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
@@ -313,6 +325,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
 
     fn expect(&self, range: BlockRange) {
         (**self).expect(range);
+    }
+
+    fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        (**self).read_shared(at, into)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use dovetail_time::SimTime;
 
-use crate::addr::{BlockRange, Lba, SectorRange};
+use crate::addr::{BLOCK_SIZE, BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data, Hints, Inode, StreamId};
 use crate::content::Content;
 use crate::device::{Answer, Completion, DeviceError};
@@ -131,6 +131,17 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         self.submit_touched(lba, blocks)?;
         let range = BlockRange::new(Lba(lba), blocks);
         Ok(self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done)
+    }
+
+    /// Reads bytes from byte `at` of the device on, see [`BlockDevice::read_shared`]; false as well
+    /// if one of their blocks waits to be submitted.
+    ///
+    /// [`BlockDevice::read_shared`]: crate::BlockDevice::read_shared
+    pub fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        let (lba, end) = (at / BLOCK_SIZE, at.saturating_add(into.len() as u64));
+        let blocks = end.div_ceil(BLOCK_SIZE) - lba;
+        let waits = self.runs.iter().any(|run| run.touches(lba, blocks));
+        !waits && self.device.read_shared(at, into)
     }
 
     /// Goes on when the reads of this call are through, the last of them at `done`.

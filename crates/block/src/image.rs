@@ -242,6 +242,12 @@ impl BlockDevice for ImageDevice {
         }
         Ok(Completion::at(at))
     }
+
+    fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        let end = at.checked_add(into.len() as u64);
+        let inside = end.is_some_and(|end| end <= self.blocks * BLOCK_SIZE);
+        inside && self.file.read_exact_at(into, self.offset + at).is_ok()
+    }
 }
 
 crate::performs_at_once!(ImageDevice);

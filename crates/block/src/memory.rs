@@ -284,6 +284,26 @@ impl BlockDevice for MemoryDevice {
         }
         Ok(Completion::at(at))
     }
+
+    fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        let end = at.checked_add(into.len() as u64);
+        if end.is_none_or(|end| end.div_ceil(BLOCK_SIZE) > self.blocks) {
+            return false;
+        }
+        let (mut at, mut rest) = (at, into);
+        while !rest.is_empty() {
+            let start = (at % BLOCK_SIZE) as usize;
+            let (part, after) = rest.split_at_mut(rest.len().min(BLOCK_SIZE as usize - start));
+            match self.get(Lba(at / BLOCK_SIZE)) {
+                Content::Bytes(bytes) => part.copy_from_slice(&bytes[start..start + part.len()]),
+                Content::Empty => part.fill(0),
+                Content::Pattern(_) => return false,
+            }
+            at += part.len() as u64;
+            rest = after;
+        }
+        true
+    }
 }
 
 crate::performs_at_once!(MemoryDevice);

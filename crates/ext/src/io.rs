@@ -320,6 +320,12 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.start_read(lba, into)
     }
 
+    /// Reads bytes from byte `at` of the device on for callers who share the file system; false if
+    /// that cannot be.
+    pub(crate) fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        self.gatherer.read_shared(at, into)
+    }
+
     /// From here until [`Self::end_commit`], no other call commits.
     pub(crate) fn begin_commit(&mut self) {
         self.hint(SchedulingHint::Lock { lock: COMMIT, shared: false });

@@ -7,7 +7,9 @@ use crate::common::{mkfs, strict_fsck};
 use dovetail_block::MemoryDevice;
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags};
+use dovetail_vfs::{
+    Caller, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -103,6 +105,46 @@ fn what_is_written_is_there_after_the_next_mount() {
     assert_eq!(names, 2 + 1 + 400 + 5 + 1);
     assert_eq!(fs.lookup(root, b"wide").unwrap().rdev, (259, 70_000));
     assert_eq!(fs.getxattr(folder, b"user.large").unwrap(), [9; 3000]);
+}
+
+#[test]
+fn several_callers_read_what_one_does() {
+    let mut fs = mount(mkfs(64 << 20, &[]));
+    let root = fs.root();
+    let (small, large) = (file(&mut fs, root, "small"), file(&mut fs, root, "large"));
+    let expected = pattern(6 << 20, 3);
+    fs.write(&caller(), small, 0, &expected[..1000]).unwrap();
+    // holes of a part of a node, and of whole nodes; the last pages are in memory only
+    fs.write(&caller(), large, 0, &expected[..5 << 20]).unwrap();
+    fs.fallocate(&caller(), large, Fallocate::PunchHole, 9000, 20_000).unwrap();
+    fs.sync().unwrap();
+    let mut fs = mount(fs.unmount().unwrap());
+    fs.write(&caller(), large, (12 << 20) + 5, &expected[..30_000]).unwrap();
+    let mut alone = vec![1; 13 << 20];
+    let mut shared = vec![2; 13 << 20];
+    assert_eq!(fs.shared().unwrap().read(small, 0, &mut shared), None, "its inode is not there");
+    for (ino, from, len) in [
+        (small, 0, 5000),
+        (small, 999, 1),
+        (small, 1000, 5),
+        (small, 1 << 40, 5),
+        (large, 0, 13 << 20),
+        (large, 4095, 2),
+        (large, 8000, 30_000),
+        (large, 3_850_000, 1 << 20),
+        (large, 6 << 20, 5 << 20),
+        (large, 12 << 20, 30_000),
+        (large, 14 << 20, 1),
+    ] {
+        let before = fs.shared().unwrap().read(ino, from, &mut shared[..len]);
+        let read = fs.read(ino, from, &mut alone[..len]).unwrap();
+        let after = before.map_or_else(|| fs.shared()?.read(ino, from, &mut shared[..len]), Some);
+        assert_eq!(after, Some(read), "{from} {len}");
+        assert!(alone[..read] == shared[..read], "{from} {len}");
+        let attr = fs.getattr(ino).unwrap();
+        assert_eq!(fs.shared().unwrap().getattr(ino), Some(attr));
+    }
+    assert_eq!(fs.shared().unwrap().read(root, 0, &mut shared), None, "an error is for one alone");
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyAttr,
     ) {
         let ino = self.numbers.ino(ino);
-        self.reply_attr(self.serve("getattr", ino, |fs| fs.getattr(ino)), reply);
+        self.reply_attr(self.shared.getattr(ino), reply);
     }
 
     fn setattr(
@@ -413,7 +413,7 @@ impl fuser::Filesystem for Adapter {
             if buffer.len() < size {
                 buffer.resize(size, 0);
             }
-            match self.serve("read", ino, |fs| fs.read(ino, offset, &mut buffer[..size])) {
+            match self.shared.read(ino, offset, &mut buffer[..size]) {
                 Ok(read) => reply.data(&buffer[..read]),
                 Err(error) => reply.error(error),
             }

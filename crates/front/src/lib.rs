@@ -1,7 +1,8 @@
 //! Mounts a [`dovetail_vfs::FileSystem`] through FUSE.
 //!
-//! An adapter only: requests become calls, one at a time behind one lock, and results become
-//! replies. The kernel checks permissions (`default_permissions`), and keeps names, attributes and
+//! An adapter only: requests become calls behind one lock, and results become replies. Reads share
+//! the lock where the file system can answer them without a change of itself
+//! ([`dovetail_vfs::SharedCalls`]); all other calls come one at a time. The kernel checks permissions (`default_permissions`), and keeps names, attributes and
 //! content for long because nobody else changes the volume. A write goes through that cache at
 //! once: a kernel that collects writes (FUSE's writeback cache) learns only later that the volume
 //! is full, and write(2) cannot tell. Beside `dovetail-serve` this is the only crate with a wall
@@ -20,7 +21,7 @@
 //! use dovetail_vfs::FileSystem;
 //!
 //! /// Serves any file system at a directory. Not called here: that takes /dev/fuse.
-//! fn serve(fs: Box<dyn FileSystem + Send>, options: Options) -> Result<Session, MountError> {
+//! fn serve(fs: Box<dyn FileSystem + Send + Sync>, options: Options) -> Result<Session, MountError> {
 //!     mount(fs, Path::new("/mnt/volume"), options)
 //! }
 //!

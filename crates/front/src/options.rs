@@ -17,7 +17,8 @@ pub struct Options {
     pub read_only: bool,
     /// Other users than the one who mounts may use it.
     pub allow_other: bool,
-    /// Requests that are in work at a time; calls into the file system are still one at a time.
+    /// Requests that are in work at a time; calls that change the file system are still one at a
+    /// time.
     pub threads: usize,
     flags: Vec<MountOption>,
     pub(crate) on_error: OnError,

@@ -72,7 +72,7 @@ pub struct Session {
 /// # Errors
 /// [`MountError`].
 pub fn mount(
-    fs: Box<dyn FileSystem + Send>,
+    fs: Box<dyn FileSystem + Send + Sync>,
     mountpoint: &Path,
     options: Options,
 ) -> Result<Session, MountError> {

@@ -1,9 +1,9 @@
 //! The file system behind its lock, as all threads of a mount see it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use dovetail_vfs::{Error, FileSystem, Ino, Moment};
+use dovetail_vfs::{Attr, Error, FileSystem, Ino, Moment, SharedCalls};
 use fuser::Errno;
 
 use crate::clock::Clock;
@@ -11,7 +11,7 @@ use crate::convert::errno;
 use crate::faults::Faults;
 use crate::operation::Operation;
 
-pub(crate) type BoxedFileSystem = Box<dyn FileSystem + Send>;
+pub(crate) type BoxedFileSystem = Box<dyn FileSystem + Send + Sync>;
 
 /// State that the threads of a mount share.
 #[derive(Clone)]
@@ -20,8 +20,8 @@ pub(crate) struct Shared {
 }
 
 struct Inner {
-    /// `None` when the mount has ended.
-    fs: Mutex<Option<BoxedFileSystem>>,
+    /// `None` when the mount has ended. Shared by those whose calls change nothing.
+    fs: RwLock<Option<BoxedFileSystem>>,
     /// Those that wait; whoever has `leader` does them all.
     fsyncs: Mutex<Vec<Arc<Fsync>>>,
     leader: Mutex<()>,
@@ -61,7 +61,7 @@ impl Shared {
         clock: Clock,
     ) -> Self {
         let inner = Inner {
-            fs: Mutex::new(Some(fs)),
+            fs: RwLock::new(Some(fs)),
             fsyncs: Mutex::default(),
             leader: Mutex::default(),
             calls: AtomicUsize::new(0),
@@ -86,6 +86,28 @@ impl Shared {
         operation.logged(|| self.call(work))
     }
 
+    /// Reads, beside others who read, if the file system can.
+    pub(crate) fn read(&self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Errno> {
+        Operation::new("read", ino).logged(|| match self.ask(|fs| fs.read(ino, offset, into))? {
+            Some(read) => Ok(read),
+            None => self.call(|fs| fs.read(ino, offset, into)),
+        })
+    }
+
+    /// The attributes of an inode, as [`Self::read`] its content.
+    pub(crate) fn getattr(&self, ino: Ino) -> Result<Attr, Errno> {
+        Operation::new("getattr", ino).logged(|| match self.ask(|fs| fs.getattr(ino))? {
+            Some(attr) => Ok(attr),
+            None => self.call(|fs| fs.getattr(ino)),
+        })
+    }
+
+    /// Asks the file system beside others who do the same; no answer means that it is to be called.
+    fn ask<T>(&self, ask: impl FnOnce(&dyn SharedCalls) -> Option<T>) -> Result<Option<T>, Errno> {
+        let fs = self.inner.fs.read().map_err(|_| Errno::EIO)?;
+        Ok(fs.as_ref().ok_or(Errno::EIO)?.shared().and_then(ask))
+    }
+
     /// Calls the file system. After the end of the mount, or of a thread that died in a call, all
     /// that comes is EIO.
     pub(crate) fn call<T>(
@@ -99,7 +121,7 @@ impl Shared {
     }
 
     fn locked<T>(&self, work: impl FnOnce(&mut dyn FileSystem) -> T) -> Result<T, Errno> {
-        let mut fs = self.inner.fs.lock().map_err(|_| Errno::EIO)?;
+        let mut fs = self.inner.fs.write().map_err(|_| Errno::EIO)?;
         let fs = fs.as_mut().ok_or(Errno::EIO)?;
         fs.set_now(self.now());
         Ok(work(fs.as_mut()))
@@ -160,7 +182,7 @@ impl Shared {
 
     /// Takes the file system away from the requests that may still come.
     pub(crate) fn take(&self) -> Option<BoxedFileSystem> {
-        let mut fs = self.inner.fs.lock().ok()?.take()?;
+        let mut fs = self.inner.fs.write().ok()?.take()?;
         fs.set_now(self.now());
         Some(fs)
     }
@@ -174,6 +196,8 @@ impl std::fmt::Debug for Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use dovetail_testkit::Model;
     use dovetail_vfs::{Caller, Limits};
 
@@ -209,6 +233,34 @@ mod tests {
         });
         assert!(results[0].is_ok() && results[2].is_ok() && results[1].is_err(), "{results:?}");
         assert!(shared.fsyncs().is_empty());
+    }
+
+    /// Each waits within its call until the other is there as well.
+    #[test]
+    fn calls_that_change_nothing_go_on_beside_each_other() {
+        let shared = Shared::new(Box::new(model()), quiet(), None, clock::start());
+        let root = shared.call(|fs| Ok(fs.root())).unwrap();
+        let (met, both) = (AtomicUsize::new(0), Duration::from_secs(60));
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let meet = |fs: &dyn SharedCalls| {
+                        let (begin, attr) = (Instant::now(), fs.getattr(root));
+                        met.fetch_add(1, Ordering::Relaxed);
+                        while met.load(Ordering::Relaxed) < 2 {
+                            assert!(begin.elapsed() < both, "the other one waits for the lock");
+                            std::thread::yield_now();
+                        }
+                        attr
+                    };
+                    assert!(shared.ask(meet).unwrap().is_some());
+                });
+            }
+        });
+        assert_eq!(shared.getattr(root).unwrap(), shared.call(|fs| fs.getattr(root)).unwrap());
+        assert_eq!(shared.read(root, 0, &mut [0]).unwrap_err().code(), Errno::EISDIR.code());
+        drop(shared.take());
+        assert_eq!(shared.read(root, 0, &mut [0]).unwrap_err().code(), Errno::EIO.code());
     }
 
     #[test]

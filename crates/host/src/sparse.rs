@@ -36,26 +36,32 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
 
     pub(crate) fn get(&self, lba: Lba) -> &T {
         let (number, at) = place_of(lba);
-        let chunk = if number < LOW {
-            self.low.get(number as usize).and_then(Option::as_ref)
-        } else {
-            self.high.get(&number)
-        };
-        chunk.map_or(&self.empty, |chunk| &chunk[at])
+        self.chunk(number).map_or(&self.empty, |chunk| &chunk[at])
     }
 
     pub(crate) fn set(&mut self, lba: Lba, value: T) {
         let (number, at) = place_of(lba);
+        self.chunk_to_fill(number)[at] = value;
+    }
+
+    fn chunk(&self, number: u64) -> Option<&Chunk<T>> {
+        if number < LOW {
+            self.low.get(number as usize).and_then(Option::as_ref)
+        } else {
+            self.high.get(&number)
+        }
+    }
+
+    fn chunk_to_fill(&mut self, number: u64) -> &mut Chunk<T> {
         let fresh = || Box::new(std::array::from_fn(|_| T::default()));
-        let chunk = if number < LOW {
+        if number < LOW {
             if self.low.len() as u64 <= number {
                 self.low.resize(number as usize + 1, None);
             }
             self.low[number as usize].get_or_insert_with(fresh)
         } else {
             self.high.entry(number).or_insert_with(fresh)
-        };
-        chunk[at] = value;
+        }
     }
 
     fn chunk_mut(&mut self, number: u64) -> Option<&mut Chunk<T>> {
@@ -76,24 +82,24 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
 
     /// Sets the values of a range: `value` has that of each of its blocks, by its index.
     pub(crate) fn set_each(&mut self, range: BlockRange, value: impl Fn(u64) -> T) {
-        let fresh = || vec![T::default(); CHUNK as usize].into();
-        let (mut index, mut lba) = (0, range.start.0);
+        let mut index = 0;
         while index < range.blocks {
-            let chunk = self.chunks.entry(lba / CHUNK).or_insert_with(fresh);
-            let first = (lba % CHUNK) as usize;
-            let len = (CHUNK - lba % CHUNK).min(range.blocks - index);
-            for place in &mut chunk[first..first + len as usize] {
+            let (number, first) = place_of(Lba(range.start.0 + index));
+            for place in self.chunk_to_fill(number)[first..].iter_mut() {
+                if index == range.blocks {
+                    break;
+                }
                 *place = value(index);
                 index += 1;
             }
-            lba += len;
         }
     }
 
     /// Fetches the value of a block from memory, which will be asked for soon.
     pub(crate) fn expect(&self, lba: Lba) {
-        if let Some(chunk) = self.chunks.get(&(lba.0 / CHUNK)) {
-            prefetch(&chunk[(lba.0 % CHUNK) as usize]);
+        let (number, at) = place_of(lba);
+        if let Some(chunk) = self.chunk(number) {
+            prefetch(&chunk[at]);
         }
     }
 

@@ -52,7 +52,7 @@ pub trait Format: Sync {
         image: &Source,
         request: &Mount<'_>,
         tell: Tell<'_>,
-    ) -> Result<Box<dyn FileSystem + Send>, Error>;
+    ) -> Result<Box<dyn FileSystem + Send + Sync>, Error>;
 
     /// Checks the image, and writes nothing. `progress` hears now and then how many inodes were
     /// checked, and how many the volume counts, where the format tells.

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, Command, Completion, Content, DeviceError, DeviceInfo,
@@ -18,15 +19,15 @@ use crate::sparse::{SparseError, is_sparse};
 use crate::{Source, SparseImage, ZonedImage};
 
 /// Any device, as the check and the mounts of all formats take it.
-pub(crate) type Device = Box<dyn Scheduler + Send>;
+pub(crate) type Device = Box<dyn Scheduler + Send + Sync>;
 
 /// Medium of a file system.
 #[derive(Debug)]
 pub enum Medium {
     /// An image file or a block device.
     Image(ImageDevice),
-    /// A drive in a file.
-    Drive(Box<EmulatedDrive>),
+    /// A drive in a file, in a lock: its parts are not made for several who look at the same time.
+    Drive(Box<Mutex<EmulatedDrive>>),
     /// An Android sparse image, which is only read.
     Sparse(Box<SparseImage>),
     /// An image of a zoned device.
@@ -184,7 +185,7 @@ impl Medium {
 
     fn single(path: &Path, writable: bool) -> Result<Self, OpenError> {
         if is_drive(path) {
-            return Ok(Self::Drive(Box::new(EmulatedDrive::open(path, writable)?.0)));
+            return Ok(Self::Drive(Box::new(Mutex::new(EmulatedDrive::open(path, writable)?.0))));
         }
         match (begins_sparse(path), writable) {
             (true, false) => return Ok(Self::Sparse(Box::new(SparseImage::open(path)?))),
@@ -258,7 +259,7 @@ impl BlockDevice for Medium {
     fn info(&self) -> DeviceInfo {
         match self {
             Self::Image(image) => image.info(),
-            Self::Drive(drive) => drive.info(),
+            Self::Drive(drive) => drive.lock().unwrap_or_else(PoisonError::into_inner).info(),
             Self::Sparse(sparse) => sparse.info(),
             Self::Zoned(zoned) => zoned.info(),
             Self::Joined(joined) => joined.info(),
@@ -268,10 +269,19 @@ impl BlockDevice for Medium {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match self {
             Self::Image(image) => image.submit(at, command),
-            Self::Drive(drive) => drive.submit(at, command),
+            Self::Drive(drive) => {
+                drive.get_mut().unwrap_or_else(PoisonError::into_inner).submit(at, command)
+            }
             Self::Sparse(sparse) => sparse.submit(at, command),
             Self::Zoned(zoned) => zoned.submit(at, command),
             Self::Joined(joined) => joined.submit(at, command),
+        }
+    }
+
+    fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        match self {
+            Self::Image(image) => image.read_shared(at, into),
+            Self::Drive(_) | Self::Sparse(_) | Self::Zoned(_) | Self::Joined(_) => false,
         }
     }
 }

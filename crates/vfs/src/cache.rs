@@ -1,6 +1,5 @@
 //! A cache of file pages with a bound on the clean ones.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,8 +46,8 @@ pub struct PageCache {
     spare: Vec<u32>,
     /// Chunks by inode and number.
     index: FxHashMap<Key, u32>,
-    /// The chunk that was looked up last.
-    last: Cell<Option<(Key, u32)>>,
+    /// The chunk that was used last.
+    last: Option<(Key, u32)>,
     files: Vec<File>,
     /// Files without pages.
     spare_files: Vec<u32>,
@@ -93,7 +92,7 @@ impl PageCache {
             chunks: Vec::new(),
             spare: Vec::new(),
             index: FxHashMap::default(),
-            last: Cell::new(None),
+            last: None,
             files: Vec::new(),
             spare_files: Vec::new(),
             file_index: FxHashMap::default(),
@@ -117,13 +116,9 @@ impl PageCache {
 
     fn chunk_of(&self, ino: u64, index: u64) -> Option<u32> {
         let key = (ino, index / CHUNK);
-        match self.last.get() {
+        match self.last {
             Some((last, chunk)) if last == key => Some(chunk),
-            _ => {
-                let chunk = self.index.get(&key).copied()?;
-                self.last.set(Some((key, chunk)));
-                Some(chunk)
-            }
+            _ => self.index.get(&key).copied(),
         }
     }
 
@@ -132,7 +127,18 @@ impl PageCache {
     }
 
     fn slot_of(&self, ino: u64, index: u64) -> Option<usize> {
-        let chunk = &self.chunks[self.chunk_of(ino, index)? as usize];
+        self.slot_in(self.chunk_of(ino, index)?, index)
+    }
+
+    /// As [`Self::slot_of`], of a page whose neighbours are likely to be used next.
+    fn slot_to_use(&mut self, ino: u64, index: u64) -> Option<usize> {
+        let chunk = self.chunk_of(ino, index)?;
+        self.last = Some(((ino, index / CHUNK), chunk));
+        self.slot_in(chunk, index)
+    }
+
+    fn slot_in(&self, chunk: u32, index: u64) -> Option<usize> {
+        let chunk = &self.chunks[chunk as usize];
         (chunk.present & bit(index) != 0).then(|| chunk.slots[(index % CHUNK) as usize] as usize)
     }
 
@@ -143,16 +149,32 @@ impl PageCache {
 
     /// The content of a page, if it is there.
     pub fn get(&mut self, ino: u64, index: u64) -> Option<&Content> {
-        let slot = self.slot_of(ino, index)?;
+        let slot = self.slot_to_use(ino, index)?;
         let page = &mut self.pages[slot];
         page.used = true;
         Some(&page.content)
     }
 
+    /// As [`Self::get`], by one of several who look at the same time. It does not count as a use.
+    pub fn peek(&self, ino: u64, index: u64) -> Option<&Content> {
+        self.slot_of(ino, index).map(|slot| &self.pages[slot].content)
+    }
+
+    /// The first page of a range that is there.
+    pub fn first_in(&self, ino: u64, range: Range<u64>) -> Option<u64> {
+        let file = self.file(ino)?;
+        let chunks = file.chunks.range(range.start / CHUNK..range.end.div_ceil(CHUNK));
+        let present = |number: &u64| {
+            let chunk = self.index.get(&(ino, *number)).map(|&chunk| &self.chunks[chunk as usize]);
+            pages_of(*number, chunk.map_or(0, |chunk| chunk.present))
+        };
+        chunks.flat_map(present).find(|page| range.contains(page))
+    }
+
     /// The bytes of a page, to be changed; pages that are no bytes become zeros. Marking it dirty
     /// is the caller's.
     pub fn bytes_mut(&mut self, ino: u64, index: u64) -> Option<&mut BlockBytes> {
-        let slot = self.slot_of(ino, index)?;
+        let slot = self.slot_to_use(ino, index)?;
         let page = &mut self.pages[slot];
         page.used = true;
         if !matches!(page.content, Content::Bytes(_)) {
@@ -173,7 +195,7 @@ impl PageCache {
 
     /// Takes in new content; the page is dirty from now on.
     pub fn write(&mut self, ino: u64, index: u64, content: Content) {
-        let slot = match self.slot_of(ino, index) {
+        let slot = match self.slot_to_use(ino, index) {
             Some(slot) => {
                 self.pages[slot].content = content;
                 slot
@@ -263,7 +285,7 @@ impl PageCache {
 
     fn drop_chunk(&mut self, ino: u64, number: u64, chunk: u32) {
         self.index.remove(&(ino, number));
-        self.last.set(None);
+        self.last = None;
         self.spare.push(chunk);
         let place = self.chunks[chunk as usize].file;
         let file = &mut self.files[place as usize];

@@ -2,7 +2,7 @@
 
 use dovetail_time::SimTime;
 
-use crate::{Devirtualize, Error, LeftOut, Moment, mode};
+use crate::{Devirtualize, Error, LeftOut, Moment, SharedCalls, mode};
 
 /// The number of an inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -430,6 +430,12 @@ pub trait FileSystem {
         None
     }
 
+    /// The file system as one that several callers may ask at the same time; `None` for one that
+    /// every call changes.
+    fn shared(&self) -> Option<&dyn SharedCalls> {
+        None
+    }
+
     /// The end of the mount: everything survives a power cut, and what was still held without a
     /// name goes.
     ///
@@ -610,6 +616,10 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
 
     fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
         (**self).devirtualizer()
+    }
+
+    fn shared(&self) -> Option<&dyn SharedCalls> {
+        (**self).shared()
     }
 
     fn unmount(self: Box<Self>) -> Result<(), Error> {

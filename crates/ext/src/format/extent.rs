@@ -196,6 +196,68 @@ fn put_index(slot: &mut [u8; ENTRY], index: &ExtentIndex) {
     slot[4..10].copy_from_slice(&index.node.0.to_le_bytes()[..6]);
 }
 
+/// Entry of a node under which a block of the file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtentEntry {
+    /// A run with the block.
+    Extent(Extent),
+    /// None: the block is a hole.
+    Hole,
+    /// A node below.
+    Index(ExtentIndex),
+}
+
+/// Searches the node in `bytes`, of `depth` levels below (any number, if `None`), for `block`,
+/// without a copy of its entries. Gives the depth, the entry, and the first block of the entry
+/// behind it, 2^32 if there is none. `None` for a node that [`ExtentNode::parse`] refuses.
+pub fn search_extents(
+    bytes: &[u8],
+    depth: Option<u16>,
+    block: u32,
+) -> Option<(u16, ExtentEntry, u64)> {
+    let word = |at: usize| Some(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
+    let (magic, count, max, found) = (word(0)?, word(2)?, word(4)?, word(6)?);
+    let is_node = magic == EXTENT_MAGIC
+        && (1..=extents_in(bytes.len())).contains(&max)
+        && (u16::from(found > 0)..=max).contains(&count)
+        && (0..=MAX_EXTENT_DEPTH).contains(&found);
+    if !is_node || depth.is_some_and(|depth| depth != found) {
+        return None;
+    }
+    let entries = bytes[ENTRY..].as_chunks::<ENTRY>().0.get(..count.into())?;
+    if !are_in_order(entries, found) {
+        return None;
+    }
+    let behind = entries.partition_point(|entry| first_block(entry) <= block);
+    // blocks before the first index belong to its node
+    let behind = behind.max(usize::from(found > 0));
+    let end = entries.get(behind).map_or(1 << 32, |entry| first_block(entry).into());
+    let entry = match behind.checked_sub(1).map(|at| &entries[at]) {
+        Some(index) if found > 0 => ExtentEntry::Index(decode_index(index)),
+        Some(run) if decode_extent(run).end() > block.into() => {
+            ExtentEntry::Extent(decode_extent(run))
+        }
+        Some(_) | None => ExtentEntry::Hole,
+    };
+    Some((found, entry, end))
+}
+
+fn first_block(entry: &[u8; ENTRY]) -> u32 {
+    u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])
+}
+
+/// As [`ExtentEntries::check`], without a copy.
+fn are_in_order(entries: &[[u8; ENTRY]], depth: u16) -> bool {
+    let mut end = 0;
+    entries.iter().all(|entry| {
+        let block = u64::from(first_block(entry));
+        let len = if depth > 0 { 1 } else { decode_extent(entry).len.into() };
+        let follows = block >= end;
+        end = block + len;
+        follows && len > 0 && end <= 1 << 32
+    })
+}
+
 /// Offset of the checksum of a node in a block: behind the last entry that it has room for.
 fn tail_offset(block: &[u8]) -> Option<usize> {
     let max = u16::from_le_bytes([*block.get(4)?, *block.get(5)?]);
@@ -299,6 +361,38 @@ mod tests {
             let _ = ExtentNode::parse(&bytes, Ino(12), BlockAddr(9));
             let _ = ExtentNode::parse(&bytes[..7], Ino(12), BlockAddr(9));
             let _ = extent_block_checksums(&bytes, 0);
+        }
+
+        #[test]
+        fn a_search_finds_what_a_decoded_node_has(
+            mut bytes in prop::collection::vec(0..3_u8, 60..200),
+            count in 0..6_u8,
+            depth in 0..3_u8,
+            block in 0..1_000_u32,
+        ) {
+            bytes[..8].copy_from_slice(&[0x0A, 0xF3, count, 0, 5, 0, depth, 0]);
+            for (number, entry) in bytes[ENTRY..].as_chunks_mut::<ENTRY>().0.iter_mut().enumerate() {
+                (entry[2], entry[3]) = (0, 0);
+                entry[1] = (entry[1] + number as u8) / 2;
+            }
+            let parsed = ExtentNode::parse(&bytes, Ino(12), BlockAddr(9)).ok();
+            let found = search_extents(&bytes, Some(depth.into()), block);
+            prop_assert_eq!(found.is_some(), parsed.is_some());
+            prop_assert_eq!(search_extents(&bytes, Some(u16::from(depth) + 1), block), None);
+            let expected = parsed.map(|node| match node.entries {
+                ExtentEntries::Leaf(list) => {
+                    let run = list.iter().find(|e| (u64::from(e.block)..e.end()).contains(&block.into()));
+                    let next = list.iter().find(|e| e.block > block);
+                    let entry = run.map_or(ExtentEntry::Hole, |run| ExtentEntry::Extent(*run));
+                    (0, entry, next.map_or(1 << 32, |next| next.block.into()))
+                }
+                ExtentEntries::Index(list) => {
+                    let at = list.iter().rposition(|e| e.block <= block).unwrap_or(0);
+                    let end = list.get(at + 1).map_or(1 << 32, |next| next.block.into());
+                    (depth.into(), ExtentEntry::Index(list[at]), end)
+                }
+            });
+            prop_assert_eq!(found, expected);
         }
     }
 }

@@ -34,9 +34,9 @@ pub use directory::{
 };
 pub use dovetail_vfs::FileType;
 pub use extent::{
-    EXTENT_MAGIC, Extent, ExtentEntries, ExtentIndex, ExtentNode, MAX_EXTENT_BLOCKS,
+    EXTENT_MAGIC, Extent, ExtentEntries, ExtentEntry, ExtentIndex, ExtentNode, MAX_EXTENT_BLOCKS,
     MAX_EXTENT_DEPTH, MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extent_block_checksums, extents_in,
-    seal_extent_block,
+    seal_extent_block, search_extents,
 };
 pub use features::{Compat, Incompat, RoCompat};
 pub use geometry::Slot;

@@ -7,16 +7,21 @@ use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Times
 
 use super::Ext;
 use super::map::State;
-use crate::error::Error as Failure;
-use crate::format::{FileType, Ino, InodeFlags};
+use crate::error::{Damage, Error as Failure};
+use crate::format::{FileType, Ino, Inode, InodeFlags};
 
 impl<D: Scheduler> Ext<D> {
     pub(super) fn attr(&mut self, ino: Ino) -> Result<Attr, Failure> {
-        let delayed = self.delayed.count(ino) * (self.block_size() as u64 / 512);
-        let inode = self.inode(ino)?;
+        self.inode(ino)?;
+        let inode = self.inodes.peek(ino).ok_or(Damage::FreeInode(ino))?;
+        Ok(self.attr_of(inode))
+    }
+
+    pub(super) fn attr_of(&self, inode: &Inode) -> Attr {
+        let delayed = self.delayed.count(inode.ino) * (self.block_size() as u64 / 512);
         let is_device = matches!(inode.file_type(), FileType::CHAR_DEVICE | FileType::BLOCK_DEVICE);
-        Ok(Attr {
-            ino: Number(ino.0.into()),
+        Attr {
+            ino: Number(inode.ino.0.into()),
             mode: inode.mode,
             links: inode.links.into(),
             uid: inode.uid,
@@ -28,7 +33,7 @@ impl<D: Scheduler> Ext<D> {
             mtime: inode.mtime,
             ctime: inode.ctime,
             generation: inode.generation,
-        })
+        }
     }
 
     pub(super) fn change_attributes(

@@ -119,7 +119,7 @@ impl<D: Scheduler> Ext<D> {
             if !self.is_place(extent.start) {
                 check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
             }
-            return Ok(run_of(&extent).from(block));
+            return Ok(Run::of(&extent).from(block));
         }
         let blocks = (end - u64::from(block)).min(u32::MAX.into()) as u32;
         Ok(Run { block, blocks, state: State::Hole })
@@ -367,12 +367,6 @@ impl<D: Scheduler> Ext<D> {
 /// The index that leads to a block: the last one that does not begin after it, or the first.
 fn position(list: &[ExtentIndex], block: u32) -> usize {
     list.partition_point(|index| index.block <= block).saturating_sub(1)
-}
-
-fn run_of(extent: &Extent) -> Run {
-    let state =
-        if extent.written { State::Written(extent.start) } else { State::Unwritten(extent.start) };
-    Run { block: extent.block, blocks: extent.len.into(), state }
 }
 
 /// The parts of an extent before, in and after a range.

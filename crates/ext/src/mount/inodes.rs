@@ -53,7 +53,8 @@ impl InodeCache {
         &mut self.inodes[place as usize]
     }
 
-    fn get(&self, ino: Ino) -> Option<&Inode> {
+    /// The inode, if it is in memory.
+    pub(super) fn peek(&self, ino: Ino) -> Option<&Inode> {
         self.places.get(&ino).map(|&place| &self.inodes[place as usize])
     }
 
@@ -171,7 +172,7 @@ impl<D: Scheduler> Ext<D> {
         let size = usize::from(superblock.inode_size);
         for ino in std::mem::take(&mut self.running.inodes) {
             let (at, offset) = self.inode_place(ino)?;
-            let Some(inode) = self.inodes.get(ino).cloned() else { continue };
+            let Some(inode) = self.inodes.peek(ino).cloned() else { continue };
             let block = self.edit_meta(at, Kind::Plain, Place::Inode(ino))?;
             if let Some(bytes) = block.get_mut(offset..offset + size) {
                 inode.encode(bytes, &superblock);
@@ -183,7 +184,7 @@ impl<D: Scheduler> Ext<D> {
     /// Initial value of the checksums of an inode's own blocks.
     pub(super) fn seed_of(&mut self, ino: Ino) -> Result<Option<u32>, Error> {
         self.load_inode(ino)?;
-        Ok(self.inodes.get(ino).and_then(|inode| inode.checksum_seed(&self.superblock)))
+        Ok(self.inodes.peek(ino).and_then(|inode| inode.checksum_seed(&self.superblock)))
     }
 
     /// Takes a number for a new inode, and makes it.
@@ -329,7 +330,7 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn drop_cached_inode(&mut self, ino: Ino) -> Result<(), Error> {
         // what it says last is written now, as a later inode of the number is another one
         if self.running.inodes.remove(&ino)
-            && let Some(inode) = self.inodes.get(ino).cloned()
+            && let Some(inode) = self.inodes.peek(ino).cloned()
         {
             let (at, offset) = self.inode_place(ino)?;
             let superblock = self.superblock.clone();

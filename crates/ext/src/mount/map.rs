@@ -7,7 +7,7 @@ use super::allocate::Request;
 use super::policy::goal;
 use crate::error::Error;
 use crate::format::{
-    BlockAddr, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached,
+    BlockAddr, Extent, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached,
 };
 
 /// State of the blocks of a run.
@@ -33,6 +33,16 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// The blocks of an extent.
+    pub(super) fn of(extent: &Extent) -> Self {
+        let state = if extent.written {
+            State::Written(extent.start)
+        } else {
+            State::Unwritten(extent.start)
+        };
+        Self { block: extent.block, blocks: extent.len.into(), state }
+    }
+
     /// The first block of the file after it.
     pub(super) fn end(&self) -> u64 {
         u64::from(self.block) + u64::from(self.blocks)

@@ -55,6 +55,11 @@ impl MetaCache {
     pub(super) fn clear(&mut self) {
         self.blocks.clear();
     }
+
+    /// The block, if it is in memory.
+    pub(super) fn peek(&self, at: BlockAddr) -> Option<&BlockBytes> {
+        self.blocks.get(&at).map(|block| &**block)
+    }
 }
 
 /// The transaction that calls add to.

@@ -36,6 +36,7 @@ mod physical;
 mod pointers;
 mod policy;
 mod relocate;
+mod shared;
 mod simulated;
 mod space;
 mod vfs;

@@ -6,7 +6,7 @@ use dovetail_vfs::kit::Names;
 use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut,
-    Moment, NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
+    Moment, NewNode, RenameFlags, SetAttr, SharedCalls, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
@@ -331,6 +331,10 @@ impl<D: Scheduler> FileSystem for Ext<D> {
     }
 
     fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
+        Some(self)
+    }
+
+    fn shared(&self) -> Option<&dyn SharedCalls> {
         Some(self)
     }
 

@@ -8,7 +8,7 @@ use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino, SetAttr, Timestamp};
 use super::F2fs;
 use super::data::{ADVISE_ENCRYPTED, ADVISE_KEEP_SIZE, ADVISE_VERITY};
 use super::pointers::Found;
-use crate::error::Error as Failure;
+use crate::error::{Damage, Error as Failure};
 use crate::format::{BLOCK, BlockAddr, Features, InodeFlags, Nid, RawInode, u32_at};
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
@@ -44,16 +44,20 @@ fn check_changeable(raw: &RawInode) -> Result<(), Error> {
 
 impl<D: Scheduler> F2fs<D> {
     pub(super) fn attr(&mut self, ino: Nid) -> Result<Attr, Failure> {
-        let layout = self.superblock.layout();
+        self.load_node(ino, ino, 0)?;
+        let node = self.nodes.peek(ino).ok_or(Damage::NoNode(ino))?;
+        Ok(self.attr_of(ino, &node.block))
+    }
+
+    pub(super) fn attr_of(&self, ino: Nid, block: &BlockBytes) -> Attr {
         let orphan_device = self.orphans.device(ino);
-        let block = self.node(ino, ino, 0)?;
         let raw = RawInode::of(block);
-        let at = raw.geometry(layout).pointer_at(0);
+        let at = raw.geometry(self.superblock.layout()).pointer_at(0);
         let time =
             |seconds: u64, nanoseconds: u32| Timestamp { seconds: seconds as i64, nanoseconds };
         let mode = raw.i_mode.get();
         let inline = if raw.i_inline & 0x02 != 0 { raw.i_size.get().div_ceil(512) } else { 0 };
-        Ok(Attr {
+        Attr {
             ino: Ino(ino.0.into()),
             mode,
             links: raw.i_links.get(),
@@ -71,7 +75,7 @@ impl<D: Scheduler> F2fs<D> {
             mtime: time(raw.i_mtime.get(), raw.i_mtime_nsec.get()),
             ctime: time(raw.i_ctime.get(), raw.i_ctime_nsec.get()),
             generation: raw.i_generation.get(),
-        })
+        }
     }
 
     pub(super) fn change_attributes(

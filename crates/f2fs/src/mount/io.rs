@@ -292,6 +292,20 @@ impl<D: Scheduler> Io<D> {
         Ok(done)
     }
 
+    /// Blocks may lie elsewhere than their address says: an update or a move waits for the device,
+    /// or the device has addresses of its own.
+    pub(crate) fn is_moving_blocks(&self) -> bool {
+        !self.pending_remaps.is_empty()
+            || !self.held_moves.is_empty()
+            || self.device_addresses.is_some()
+    }
+
+    /// Reads bytes from byte `at` of the device on for callers who share the file system; false if
+    /// that cannot be.
+    pub(crate) fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
+        self.gatherer.read_shared(at, into)
+    }
+
     /// Writes a block of bytes.
     pub(crate) fn write_bytes(
         &mut self,

@@ -40,6 +40,7 @@ mod policy;
 mod recovery;
 mod remap;
 mod remapped_cleaning;
+mod shared;
 mod simulated;
 mod since;
 mod space;

@@ -110,6 +110,11 @@ impl NodeCache {
         &self.frames[frame.0 as usize]
     }
 
+    /// A node as one of several sees it who look at the same time. It does not count as a use.
+    pub(crate) fn peek(&self, nid: Nid) -> Option<&Node> {
+        self.frame_of(nid).map(|frame| self.at(Frame(frame)))
+    }
+
     pub(crate) fn get(&mut self, nid: Nid) -> Option<&Node> {
         let frame = self.find(nid)?;
         Some(self.at(frame))

@@ -67,9 +67,7 @@ impl<D: Scheduler> F2fs<D> {
         let mut nid = Nid(raw.i_nid[root].get());
         for (level, &(offset, index)) in path.steps[..path.depth].iter().enumerate() {
             if nid == Nid::NONE {
-                let below = shape.direct * N.pow((path.depth - 1 - level) as u32);
-                let inside = steps_inside(block, shape.pointers, shape.direct, below);
-                return Ok(Found::MissingUntil(block - inside + below));
+                return Ok(Found::MissingUntil(behind_subtree(block, &shape, &path, level)));
             }
             let node = self.node(nid, ino, offset)?;
             if level + 1 == path.depth {
@@ -227,7 +225,13 @@ impl<D: Scheduler> F2fs<D> {
     }
 }
 
-fn shape_of(raw: &RawInode, layout: (Variant, Features)) -> Shape {
+/// The first block behind those that the node at `level` of the path to `block` leads to.
+pub(super) fn behind_subtree(block: u64, shape: &Shape, path: &NodePath, level: usize) -> u64 {
+    let below = shape.direct * N.pow((path.depth - 1 - level) as u32);
+    block - steps_inside(block, shape.pointers, shape.direct, below) + below
+}
+
+pub(super) fn shape_of(raw: &RawInode, layout: (Variant, Features)) -> Shape {
     let geometry = raw.geometry(layout);
     let cluster = cluster_blocks(raw, layout.1);
     let direct = layout.0.direct_pointers() as u64;

@@ -7,13 +7,13 @@ use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::mode::is_symlink;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment,
-    NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
+    NewNode, RenameFlags, SetAttr, SharedCalls, StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
 use crate::format::{FileType, Nid};
 
-fn nid(ino: Ino) -> Nid {
+pub(super) fn nid(ino: Ino) -> Nid {
     Nid(u32::try_from(ino.0).unwrap_or(0))
 }
 
@@ -253,6 +253,10 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
 
     fn wake(&mut self) -> Result<(), Error> {
         Ok(F2fs::wake(self)?)
+    }
+
+    fn shared(&self) -> Option<&dyn SharedCalls> {
+        Some(self)
     }
 
     fn unmount(self: Box<Self>) -> Result<(), Error> {

@@ -32,7 +32,7 @@ fn moment(ms: u64) -> Moment {
 }
 
 impl Mount {
-    fn new(fs: impl FileSystem + Send + 'static) -> Self {
+    fn new(fs: impl FileSystem + Send + Sync + 'static) -> Self {
         let ms = Arc::new(AtomicU64::new(0));
         let clock = Arc::clone(&ms);
         let clock = Box::new(move || moment(clock.load(Ordering::Relaxed)));

@@ -60,7 +60,7 @@ impl Format for Ext {
         image: &Source,
         request: &Mount<'_>,
         tell: Tell<'_>,
-    ) -> Result<Box<dyn FileSystem + Send>, Error> {
+    ) -> Result<Box<dyn FileSystem + Send + Sync>, Error> {
         mount::mount(image, request, tell)
     }
 

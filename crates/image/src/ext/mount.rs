@@ -23,7 +23,7 @@ pub(super) fn mount(
     image: &Source,
     request: &Mount<'_>,
     tell: Tell<'_>,
-) -> Result<Box<dyn FileSystem + Send>, Error> {
+) -> Result<Box<dyn FileSystem + Send + Sync>, Error> {
     let mut options = dovetail_ext::Options::parse(request.options)
         .map_err(|error| Error::Usage(error.to_string()))?;
     options.read_only |= request.read_only;

@@ -59,7 +59,7 @@ impl Format for F2fs {
         image: &Source,
         request: &Mount<'_>,
         _: Tell<'_>,
-    ) -> Result<Box<dyn FileSystem + Send>, Error> {
+    ) -> Result<Box<dyn FileSystem + Send + Sync>, Error> {
         mount::mount(image, request)
     }
 

@@ -12,7 +12,7 @@ use crate::{Error, Mount, Source};
 pub(super) fn mount(
     image: &Source,
     request: &Mount<'_>,
-) -> Result<Box<dyn FileSystem + Send>, Error> {
+) -> Result<Box<dyn FileSystem + Send + Sync>, Error> {
     let mut options =
         Options::parse(request.options).map_err(|error| Error::Usage(error.to_string()))?;
     options.read_only |= request.read_only;
@@ -34,7 +34,7 @@ fn mount_read_only(
     image: &Source,
     options: Options,
     now: Moment,
-) -> Result<Box<dyn FileSystem + Send>, Error> {
+) -> Result<Box<dyn FileSystem + Send + Sync>, Error> {
     let mount_as_is = || -> Result<F2fs<Device>, Error> {
         let mounted = F2fs::mount(Box::new(device(image, false)?) as Device, options.clone(), now);
         mounted.map_err(|error| not_mounted(image, error))

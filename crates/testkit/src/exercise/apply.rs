@@ -195,7 +195,11 @@ impl<F: FileSystem> Subject<F> {
             }
             Op::Stat { target } => {
                 let ino = self.find(target)?;
-                return Ok(Answer::Attr(Box::new(comparable(self.fs.getattr(ino)?))));
+                let attr = self.fs.getattr(ino)?;
+                if self.fs.shared().and_then(|fs| fs.getattr(ino)).is_some_and(|a| a != attr) {
+                    return Ok(Answer::Wrong("attributes differ for those who share".into()));
+                }
+                return Ok(Answer::Attr(Box::new(comparable(attr))));
             }
             Op::Seek { target, offset } => {
                 let ino = self.find(target)?;
@@ -214,11 +218,28 @@ impl<F: FileSystem> Subject<F> {
         Ok(Answer::Done)
     }
 
+    /// Reads as one of several callers, or alone, which brings pages into memory, and then both must
+    /// say the same.
     fn read(&mut self, ino: Ino, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
+        if offset.is_multiple_of(2)
+            && let Some(bytes) = self.read_shared(ino, offset, len)
+        {
+            return Ok(bytes);
+        }
         let mut bytes = vec![0xEE; len];
         let read = self.fs.read(ino, offset, &mut bytes)?;
         bytes.truncate(read);
-        Ok(bytes)
+        match self.read_shared(ino, offset, len) {
+            Some(shared) if shared != bytes => Err(Error::Corrupt("a shared read differs".into())),
+            _ => Ok(bytes),
+        }
+    }
+
+    fn read_shared(&self, ino: Ino, offset: u64, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0xEE; len];
+        let read = self.fs.shared()?.read(ino, offset, &mut bytes)?;
+        bytes.truncate(read);
+        Some(bytes)
     }
 
     /// File systems may call zeros data, and reserved blocks a hole: what counts is that no content

@@ -3,7 +3,7 @@
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags,
-    SetAttr, StatFs, XattrFlags,
+    SetAttr, SharedCalls, StatFs, XattrFlags,
 };
 
 use super::directory::{AFTER_DOT, AFTER_DOTS};
@@ -233,7 +233,21 @@ impl FileSystem for Model {
         Ok(())
     }
 
+    fn shared(&self) -> Option<&dyn SharedCalls> {
+        Some(self)
+    }
+
     fn unmount(self: Box<Self>) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+impl SharedCalls for Model {
+    fn read(&self, ino: Ino, offset: u64, into: &mut [u8]) -> Option<usize> {
+        Some(self.node(ino).ok()?.file().ok()?.read(offset, into))
+    }
+
+    fn getattr(&self, ino: Ino) -> Option<Attr> {
+        Some(self.node(ino).ok()?.shown())
     }
 }

@@ -3,13 +3,15 @@
 //! A file system of its own format takes them instead of writing them again: damage and its
 //! sentences ([`Corrupt`]), the files of a volume that is not mounted ([`VolumeTree`]), listings of
 //! damaged directories, extended attributes, mount options ([`OptionTable`]), the rules of names
-//! ([`Names`]), writes cut into pages ([`WriteData`]). Nothing here does I/O.
+//! ([`Names`]), writes cut into pages ([`WriteData`]), reads
+//! of callers who share a file system ([`read_shared`]). Nothing here does I/O.
 
 mod corrupt;
 mod direct;
 mod entries;
 mod names;
 mod options;
+mod shared_read;
 mod volume;
 mod write;
 mod xattr;
@@ -19,6 +21,7 @@ pub use direct::put_dirty_over;
 pub use entries::{Dots, all_entries, find_entry, whole_entries};
 pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
+pub use shared_read::{StoredBytes, read_shared};
 pub use volume::{NamedInodes, NamedValues, PathError, VolumeTree};
 pub use write::{PageContent, PageWrite, WriteData};
 pub use xattr::{Xattr, XattrNameSpace, XattrRefused, shared_xattr_prefix};
