@@ -226,7 +226,8 @@ mod tests {
                 }
                 let pages: BTreeSet<u64> =
                     model.iter().map(|block| block / u64::from(blocks_per_page)).collect();
-                prop_assert_eq!(mirror.free_blocks(), Some((1 << 20) - pages.len() as u64));
+                let free = (1 << 20) / u64::from(blocks_per_page) - pages.len() as u64;
+                prop_assert_eq!(mirror.free_blocks(), Some(free));
             }
         }
     }
