@@ -33,6 +33,7 @@ struct PlannedDevice {
     zones: Option<ZoneTable>,
     steps: Vec<PlanStep>,
     /// Remaps and lists of discarded ranges that were played, for their memory.
+    #[allow(clippy::vec_box, reason = "a step holds its remap in a box, which is used again")]
     spare_remaps: Vec<Box<Remap>>,
     spare_ranges: Vec<Vec<SectorRange>>,
     events: Events,

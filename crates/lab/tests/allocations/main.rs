@@ -40,6 +40,7 @@ const LONG: u64 = 4 << 30;
 const SCALE: &str = "1/64";
 
 /// Allocations of a whole run with so many bytes to write for each thread.
+#[allow(clippy::unwrap_used, reason = "a test may stop at a broken set-up")]
 fn allocations(stack: &Stack, io_size: u64) -> u64 {
     let job = format!(
         "[update]\nrw=randwrite\nbs=4k\nnumjobs=4\nsize=1g\nio_size={io_size}\nnorandommap\nfsync=10\noverwrite=1\n"
