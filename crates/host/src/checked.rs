@@ -14,8 +14,8 @@ use crate::sparse::Sparse;
 const PATTERNS: u64 = 65_000;
 
 /// A device and the pattern that each of its blocks must hold. A pattern is the number of the
-/// write, begun again after some 65,000 of them: two bytes a block that was written here and on the
-/// drive, 0 for an empty block. One wrong block in 65,000 looks right.
+/// write, which begins again after some 65,000: two bytes for each block that was written, 0 for an
+/// empty one. A wrong block has the right number once in 65,000 times.
 #[derive(Clone, Debug)]
 pub struct CheckedDevice<D> {
     device: D,

@@ -21,7 +21,7 @@ const ORDER_OF_ZONES: u64 = 1 << 63;
 pub(crate) struct Hazards {
     zones: Option<Zones>,
     pending: Pending,
-    /// Whether each command from `oldest` on was issued.
+    /// For each command from `oldest` on: it was issued.
     issued: VecDeque<bool>,
     oldest: u64,
     /// Those that make a zone full or empty, by which another may become active.

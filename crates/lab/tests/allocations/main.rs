@@ -62,7 +62,7 @@ fn allocations(stack: &Stack, io_size: u64) -> u64 {
 /// the drive, which makes lists of the pairs of a remap and pages of its reverse map.
 const MOST: [(&str, f64); 4] = [("f2fs", 0.2), ("rm-ipu", 0.7), ("ext4", 0.3), ("iplfs", 0.3)];
 
-/// What twice as long a run allocates beyond the shorter one is what its calls do.
+/// The calls of a run allocate what twice as long a run allocates beyond the shorter one.
 #[test]
 fn calls_allocate_next_to_nothing_once_a_run_is_under_way() {
     let mut report = Vec::new();
