@@ -5,6 +5,11 @@ use std::collections::BinaryHeap;
 
 use dovetail_time::SimTime;
 
+use crate::cpus::Turn;
+
+/// The bit of an entry's number that puts it behind others of its time.
+const LAST: u64 = 1 << 63;
+
 /// An entry of the agenda.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due<L> {
@@ -14,11 +19,14 @@ pub(crate) enum Due<L> {
     End(L),
     /// A timer fires.
     Timer(L),
+    /// Work on a CPU has ended.
+    Worked(Turn<L>),
 }
 
 #[derive(Debug)]
 struct Entry<L> {
-    /// The time above the number of the entry, to be compared at once.
+    /// The time above the number of the entry, to be compared at once. The highest bit below the
+    /// time is set in entries that come last at their time.
     key: u128,
     due: Due<L>,
 }
@@ -72,6 +80,12 @@ impl<L> Agenda<L> {
     pub(crate) fn enter(&mut self, at: SimTime, due: Due<L>) {
         self.made += 1;
         self.entries.push(Entry::new(at, self.made, due));
+    }
+
+    /// Enters what is due at a time, after all else at that time.
+    pub(crate) fn enter_last(&mut self, at: SimTime, due: Due<L>) {
+        self.made += 1;
+        self.entries.push(Entry::new(at, self.made | LAST, due));
     }
 
     /// The time of the first entry.

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::agenda::{Agenda, Due};
 use crate::checked::CheckedDevice;
 use crate::costs::HostCosts;
-use crate::cpus::Cpus;
+use crate::cpus::{Cpus, Granted, Wish};
 use crate::device_queue::DeviceQueue;
 use crate::error::HostError;
 use crate::events::Events;
@@ -18,13 +18,20 @@ use crate::hazards::{CommandId, Hazards};
 use crate::locks::Locks;
 use crate::plan::{Plan, PlanStep};
 use crate::queue::{FlushTurn, Request, Traffic};
-use crate::running::{Obstacle, Progress, Running, Turn};
+use crate::running::{FirstWork, Obstacle, Outcome, Progress, Running};
 
 /// Something that an actor reacts to. `L` names the lane: whose plan or timer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<L> {
     /// A plan has been played to its end.
     Ended {
+        /// The plan's lane.
+        lane: L,
+        /// The time.
+        at: SimTime,
+    },
+    /// The work of a CPU that a plan began with is done; see [`Machine::start_after`].
+    Worked {
         /// The plan's lane.
         lane: L,
         /// The time.
@@ -52,7 +59,7 @@ const STUCK: SimSpan = SimSpan::from_ms(600_000);
 pub struct Machine<D, L> {
     queue: Rc<RefCell<DeviceQueue<D>>>,
     costs: HostCosts,
-    cpus: Cpus,
+    cpus: Cpus<L>,
     agenda: Agenda<L>,
     /// Nothing is played beyond this time.
     horizon: SimTime,
@@ -76,7 +83,7 @@ impl<D, L> std::fmt::Debug for Machine<D, L> {
     }
 }
 
-impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
+impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
     /// A machine at time `now` with an empty drive. `events` are those of the planner whose plans
     /// it plays.
     pub fn new(device: D, costs: HostCosts, now: SimTime, events: Events) -> Self {
@@ -156,11 +163,6 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         self.spare_plans.pop().unwrap_or_default()
     }
 
-    /// Lets a CPU work for so long on what comes at `at`; returns when that is done.
-    pub fn work(&mut self, at: SimTime, takes: SimSpan) -> SimTime {
-        self.cpus.work(at, takes)
-    }
-
     /// Starts to play a plan at `at`, which is not before now.
     pub fn start(&mut self, at: SimTime, lane: L, plan: Plan) {
         if plan.steps.is_empty() {
@@ -172,10 +174,32 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         self.enter(at, running);
     }
 
+    /// Starts to play a plan at `at` after a CPU has worked for so long, for `owner`: it keeps that
+    /// CPU for what it asks for at once when the work is done. Returns when that is; `None` where
+    /// work waits for others' work: then [`Event::Worked`] tells it.
+    pub fn start_after(
+        &mut self,
+        at: SimTime,
+        takes: SimSpan,
+        (lane, owner): (L, L),
+        plan: Plan,
+    ) -> Option<SimTime> {
+        if !self.cpus.are_limited() {
+            self.start(at + takes, lane, plan);
+            return Some(at + takes);
+        }
+        let mut running = self.begin(at, lane, plan);
+        running.owner = owner;
+        running.progress.first_work = FirstWork::Due(takes);
+        self.plan_commands(&mut running.progress);
+        self.enter(at, running);
+        None
+    }
+
     fn begin(&mut self, at: SimTime, lane: L, plan: Plan) -> Box<Running<L>> {
-        let fresh = || Box::new(Running { lane, progress: Progress::default() });
+        let fresh = || Box::new(Running { lane, owner: lane, progress: Progress::default() });
         let mut running = self.spare.pop().unwrap_or_else(fresh);
-        running.lane = lane;
+        (running.lane, running.owner) = (lane, lane);
         let progress = &mut running.progress;
         for step in &plan.steps {
             if let PlanStep::Lock { lock, shared } = step {
@@ -257,6 +281,11 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
                 Due::Timer(lane) => Some(Event::Timer { lane, at: self.now }),
                 Due::Plan(slot) => self.play(slot)?,
                 Due::End(lane) => Some(Event::Ended { lane, at: self.now }),
+                Due::Worked(turn) => {
+                    let next = self.cpus.ended(self.now, turn);
+                    next.into_iter().for_each(|granted| self.work(granted));
+                    None
+                }
             };
             if event.is_some() {
                 return Ok(event);
@@ -286,18 +315,37 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     /// Plays the steps of a plan as far as time allows.
     fn play(&mut self, slot: usize) -> Result<Option<Event<L>>, HostError> {
         let Some(mut running) = self.plans[slot].take() else { return Ok(None) };
+        match running.progress.first_work {
+            FirstWork::None => {}
+            FirstWork::Due(takes) => {
+                running.progress.first_work = FirstWork::UnderWay;
+                self.ask_for_cpu(slot, running, takes);
+                return Ok(None);
+            }
+            FirstWork::UnderWay => {
+                let lane = running.lane;
+                running.progress.first_work = FirstWork::None;
+                self.plans[slot] = Some(running);
+                self.agenda.enter(self.now, Due::Plan(slot));
+                return Ok(Some(Event::Worked { lane, at: self.now }));
+            }
+        }
         loop {
-            let Some(turn) = self.step(&mut running.progress)? else {
+            let Some(outcome) = self.step(&mut running.progress)? else {
                 return Ok(Some(self.end(slot, running)));
             };
-            let at = match turn {
-                Turn::At(at) => {
+            let at = match outcome {
+                Outcome::At(at) => {
                     running.progress.next += 1;
                     running.progress.blocked_since = None;
                     at
                 }
-                Turn::Again(at) => at,
-                Turn::Blocked(obstacle) => {
+                Outcome::Again(at) => at,
+                Outcome::Work(takes) => {
+                    self.ask_for_cpu(slot, running, takes);
+                    return Ok(None);
+                }
+                Outcome::Blocked(obstacle) => {
                     let spare = &mut self.spare_slots;
                     let waiting = self.blocked.entry(obstacle);
                     waiting.or_insert_with(|| spare.pop().unwrap_or_default()).push(slot);
@@ -315,6 +363,21 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             }
             self.now = self.now.max(at);
         }
+    }
+
+    fn ask_for_cpu(&mut self, slot: usize, running: Box<Running<L>>, takes: SimSpan) {
+        let wish = Wish { slot, owner: running.owner, takes };
+        self.plans[slot] = Some(running);
+        let granted = self.cpus.ask(self.now, wish);
+        granted.into_iter().for_each(|granted| self.work(granted));
+    }
+
+    /// Lets a CPU work. The plan goes on when that is done, and has asked for more by the time at
+    /// which the CPU is given to others.
+    fn work(&mut self, Granted { wish, turn }: Granted<L>) {
+        let done = self.now + wish.takes;
+        self.agenda.enter(done, Due::Plan(wish.slot));
+        self.agenda.enter_last(done, Due::Worked(turn));
     }
 
     fn end(&mut self, slot: usize, mut running: Box<Running<L>>) -> Event<L> {
@@ -372,35 +435,35 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     }
 
     /// Plays the next step of a plan; `None` at its end.
-    fn step(&mut self, progress: &mut Progress) -> Result<Option<Turn>, HostError> {
+    fn step(&mut self, progress: &mut Progress) -> Result<Option<Outcome>, HostError> {
         let now = self.now;
         let Some(step) = progress.plan.steps.get(progress.next) else { return Ok(None) };
         Ok(Some(match step {
-            PlanStep::WaitReads => Turn::At(self.woken(now, progress.reads_done)),
-            PlanStep::WaitAll => Turn::At(self.woken(now, progress.all_done)),
-            PlanStep::Until(at) => Turn::At(now.max(*at)),
+            PlanStep::WaitReads => Outcome::At(self.woken(now, progress.reads_done)),
+            PlanStep::WaitAll => Outcome::At(self.woken(now, progress.all_done)),
+            PlanStep::Until(at) => Outcome::At(now.max(*at)),
             PlanStep::Lock { lock, .. } => match progress.tickets.front() {
                 Some(&ticket) if self.locks.is_granted(ticket) => {
                     progress.held.extend(progress.tickets.pop_front());
-                    Turn::At(now)
+                    Outcome::At(now)
                 }
-                _ => Turn::Blocked(Obstacle::Lock(*lock)),
+                _ => Outcome::Blocked(Obstacle::Lock(*lock)),
             },
             PlanStep::Unlock(lock) => {
                 if let Some(at) = progress.held.iter().rposition(|ticket| ticket.lock == *lock) {
                     self.locks.release(progress.held.remove(at));
                     self.unblock(Obstacle::Lock(*lock));
                 }
-                Turn::At(now)
+                Outcome::At(now)
             }
             PlanStep::Signal(event) => {
                 self.events.signal(*event);
                 self.unblock(Obstacle::Event(*event));
-                Turn::At(now)
+                Outcome::At(now)
             }
-            PlanStep::Await(event) if self.events.is_signalled(*event) => Turn::At(now),
-            PlanStep::ZoneTurn(_) => Turn::At(now),
-            PlanStep::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
+            PlanStep::Await(event) if self.events.is_signalled(*event) => Outcome::At(now),
+            PlanStep::ZoneTurn(_) => Outcome::At(now),
+            PlanStep::Await(event) => Outcome::Blocked(Obstacle::Event(*event)),
             PlanStep::Read(_)
             | PlanStep::Write { .. }
             | PlanStep::Flush
@@ -416,11 +479,11 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         if done <= now { now } else { done + SimSpan::from_ns(self.costs.wake_ns) }
     }
 
-    fn command(&mut self, progress: &mut Progress) -> Result<Turn, HostError> {
+    fn command(&mut self, progress: &mut Progress) -> Result<Outcome, HostError> {
         if let Some((_, before)) = progress.planned.front_mut() {
             while let Some(&first) = before.last() {
                 if self.hazards.borrow().is_pending(first) {
-                    return Ok(Turn::Blocked(Obstacle::Command(first)));
+                    return Ok(Outcome::Blocked(Obstacle::Command(first)));
                 }
                 before.pop();
             }
@@ -430,27 +493,27 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         let mut queue = queue.borrow_mut();
         if self.cpus.are_limited() && !progress.handed_over {
             progress.handed_over = true;
-            return Ok(Turn::Again(self.cpus.work(self.now, queue.charge())));
+            return Ok(Outcome::Work(queue.charge()));
         }
         if *step == PlanStep::Flush {
             let asked = *progress.asked.get_or_insert(self.now);
             match queue.flushes.turn(asked, self.now) {
-                FlushTurn::Later(at) => return Ok(Turn::Again(at)),
+                FlushTurn::Later(at) => return Ok(Outcome::Again(at)),
                 FlushTurn::Served(done) => {
                     queue.traffic.merged_flushes += 1;
                     self.issued(progress, done);
-                    return Ok(Turn::At(self.now));
+                    return Ok(Outcome::At(self.now));
                 }
                 FlushTurn::Now => {}
             }
         }
         if let Some(later) = queue.depth.room_from(self.now) {
-            return Ok(Turn::Again(later));
+            return Ok(Outcome::Again(later));
         }
         let done = queue.issue(self.now, step)?;
         self.issued(progress, done);
         let cost = if self.cpus.are_limited() { SimSpan::ZERO } else { queue.charge() };
-        Ok(Turn::At(self.now + cost))
+        Ok(Outcome::At(self.now + cost))
     }
 
     fn issued(&mut self, progress: &mut Progress, done: SimTime) {

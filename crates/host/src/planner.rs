@@ -101,7 +101,7 @@ impl Planner {
     pub fn connect<D, L>(&self, machine: &Machine<D, L>)
     where
         D: BlockDevice + 'static,
-        L: Copy + std::fmt::Debug,
+        L: Copy + PartialEq + std::fmt::Debug,
     {
         let mut state = self.0.borrow_mut();
         state.info.capabilities.devirtualize = machine.device().info().capabilities.devirtualize;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use dovetail_block::{EventId, LockId};
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 
 use crate::hazards::CommandId;
 use crate::locks::Ticket;
@@ -18,18 +18,33 @@ pub(crate) enum Obstacle {
 }
 
 /// Outcome of a step.
-pub(crate) enum Turn {
+pub(crate) enum Outcome {
     /// The next step at this time.
     At(SimTime),
     /// The same step again at this time.
     Again(SimTime),
+    /// The same step again, after a CPU has worked for so long.
+    Work(SimSpan),
     Blocked(Obstacle),
+}
+
+/// Work of a CPU before the first step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FirstWork {
+    #[default]
+    None,
+    /// It has yet to be asked for.
+    Due(SimSpan),
+    /// It is under way, and its end is told.
+    UnderWay,
 }
 
 /// A plan that is being played, for the actor of its lane.
 #[derive(Debug)]
 pub(crate) struct Running<L> {
     pub(crate) lane: L,
+    /// The actor on whose behalf CPUs work for it.
+    pub(crate) owner: L,
     pub(crate) progress: Progress,
 }
 
@@ -38,6 +53,7 @@ pub(crate) struct Running<L> {
 pub(crate) struct Progress {
     pub(crate) plan: Plan,
     pub(crate) next: usize,
+    pub(crate) first_work: FirstWork,
     /// Time at which its reads so far are done, and the same of all its commands.
     pub(crate) reads_done: SimTime,
     pub(crate) all_done: SimTime,

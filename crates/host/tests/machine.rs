@@ -277,6 +277,33 @@ fn work_takes_turns_on_the_cpus_that_there_are() {
     assert_eq!(one, [many[0] + request, many[1] + request * 2], "{many:?}");
 }
 
+/// One thread works for three calls in a row, as long as another one wants to: the CPU is its own
+/// until it asks for nothing more. With two CPUs the other one begins at once.
+#[test]
+fn a_thread_keeps_its_cpu_from_call_to_call() {
+    let ends = |cpus| {
+        let costs = HostCosts { cpus, ..costs() };
+        let mut machine = Machine::new(Device::new(5), costs, SimTime::ZERO, Events::default());
+        let work = SimSpan::from_us(10);
+        let start = |machine: &mut Machine<_, _>, at, lane| {
+            machine.start_after(at, work, (lane, lane), Plan::default())
+        };
+        (0..2).for_each(|lane| assert_eq!(start(&mut machine, SimTime::ZERO, lane), None));
+        let (mut left, mut ends) = ([2, 0], Vec::new());
+        while let Some(event) = machine.advance().unwrap() {
+            let Event::Ended { lane, at } = event else { continue };
+            ends.push((lane, at.as_ns() / 1000));
+            if left[lane] > 0 {
+                left[lane] -= 1;
+                start(&mut machine, at, lane);
+            }
+        }
+        ends
+    };
+    assert_eq!(ends(1), [(0, 10), (0, 20), (0, 30), (1, 40)]);
+    assert_eq!(ends(2), [(0, 10), (1, 10), (0, 20), (0, 30)]);
+}
+
 /// Without durable writes a flush follows each, before the plan goes on.
 #[test]
 fn a_drive_without_fua_is_flushed_after_a_durable_write() {

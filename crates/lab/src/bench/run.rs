@@ -145,7 +145,7 @@ impl<'w> Session<'w> {
     }
 
     fn play_alone(&mut self, now: SimTime, effect: Effect) -> Result<(), BenchError> {
-        self.system.start(now, Lane::Alone, (1, effect.blocks));
+        self.system.start(now, (Lane::Alone, Lane::Alone), (1, effect.blocks));
         loop {
             match self.system.machine.advance()? {
                 Some(Event::Ended { lane: Lane::Alone, .. }) | None => return Ok(()),
@@ -185,6 +185,7 @@ impl<'w> Session<'w> {
             }
             match self.system.machine.advance()? {
                 Some(Event::Ended { lane, at }) => self.plan_ended(lane, at)?,
+                Some(Event::Worked { lane, at }) => self.handed_over(lane, at)?,
                 Some(Event::Timer { lane, at }) => self.timer(lane, at)?,
                 None => return Err(self.asleep()),
             }
@@ -249,8 +250,9 @@ impl<'w> Session<'w> {
         let Some(devirtualizer) = &mut self.devirtualizer else { return Ok(()) };
         let Some(held) = devirtualizer.go_on(&mut self.system)? else { return Ok(()) };
         for Held { thread, asked, call } in held {
-            let handed_over = self.begin(thread, asked, now, call)?;
-            self.go_on(thread, handed_over)?;
+            if let Some(handed_over) = self.begin(thread, asked, now, call)? {
+                self.go_on(thread, handed_over)?;
+            }
         }
         let (is_quiet, map_bytes) = (!self.threads.is_busy(), self.system.map_bytes());
         if let Some(devirtualizer) = &mut self.devirtualizer {
@@ -299,10 +301,13 @@ impl<'w> Session<'w> {
                     }
                     ThreadState::Held
                 }
-                Step::Call(call) => {
-                    now = self.begin(thread, now, now, call)?;
-                    continue;
-                }
+                Step::Call(call) => match self.begin(thread, now, now, call)? {
+                    Some(handed_over) => {
+                        now = handed_over;
+                        continue;
+                    }
+                    None => return Ok(()),
+                },
                 Step::Sleep(until) if until <= now => continue,
                 Step::Sleep(until) => {
                     self.system.machine.wake_at(until, Lane::Thread(thread));
@@ -317,14 +322,25 @@ impl<'w> Session<'w> {
         }
     }
 
+    /// A thread whose calls wait for a CPU has handed one over.
+    fn handed_over(&mut self, lane: Lane, at: SimTime) -> Result<(), BenchError> {
+        let Lane::Call(slot) = lane else { return Ok(()) };
+        let Some(thread) = self.threads.handed_over(slot, at) else { return Ok(()) };
+        match self.threads.state(thread) {
+            ThreadState::Working => self.go_on(thread, at),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes a call that a thread asked for at `asked`; returns when the thread has handed it over.
+    /// `None` where that waits for a CPU: then the thread works until [`Self::handed_over`].
     fn begin(
         &mut self,
         thread: ThreadId,
         asked: SimTime,
         now: SimTime,
         call: Call,
-    ) -> Result<SimTime, BenchError> {
+    ) -> Result<Option<SimTime>, BenchError> {
         if !self.is_measuring && self.threads.workload.measured(thread, now) {
             self.is_measuring = true;
             info!(at = %now, "measuring");
@@ -340,9 +356,13 @@ impl<'w> Session<'w> {
             self.recorder.arrive(self.threads.busy());
         }
         let work = (self.threads.workload.system_calls(thread), effect.blocks);
-        let handed_over = self.system.start(now, Lane::Call(slot), work);
+        let lanes = (Lane::Call(slot), Lane::Thread(thread));
+        let handed_over = self.system.start(now, lanes, work);
+        if handed_over.is_none() {
+            self.threads.set(thread, ThreadState::Working);
+        }
         ahead.map_or(Ok(()), |later| self.fetch_later(now, later))?;
-        let submission = Submission { handed_over, under_way };
+        let submission = Submission { handed_over: handed_over.unwrap_or(now), under_way };
         let Effect { bytes, again, .. } = effect;
         self.threads.put(slot, InFlight { thread, call, begin: asked, bytes, submission, again });
         Ok(handed_over)
@@ -397,8 +417,9 @@ impl<'w> Session<'w> {
         if call.again {
             let effect = self.threads.perform(&mut self.system, at, call.thread, &call.call)?;
             call.again = effect.again;
+            let lanes = (Lane::Call(slot), Lane::Thread(call.thread));
             self.threads.put(slot, call);
-            self.system.start(at, Lane::Call(slot), (1, effect.blocks));
+            self.system.start(at, lanes, (1, effect.blocks));
             return Ok(());
         }
         self.threads.end(slot, &call, at, &mut self.recorder);

@@ -35,18 +35,18 @@ impl System {
         self.machine.device().mapping_memory_bytes()
     }
 
-    /// Starts the plan of the call that was just made, after its CPU time; returns when that is
-    /// over.
+    /// Starts the plan of the call that was just made, after its CPU time on behalf of `owner`;
+    /// returns when that is over, as [`Machine::start_after`].
     pub(super) fn start(
         &mut self,
         now: SimTime,
-        lane: Lane,
+        (lane, owner): (Lane, Lane),
         (system_calls, blocks): (u32, u64),
-    ) -> SimTime {
+    ) -> Option<SimTime> {
         let cost = self.costs.call(system_calls, blocks);
         self.cpu = SimSpan::from_ns(self.cpu.as_ns() + cost.as_ns());
-        let worked = self.machine.work(now, cost);
-        self.play(worked, lane);
+        let plan = self.planner.take(self.machine.spare());
+        let worked = self.machine.start_after(now, cost, (lane, owner), plan);
         self.look_at_background(now);
         worked
     }

@@ -34,6 +34,8 @@ pub(super) enum ThreadState {
     Sleeping,
     /// Its call waits for the devirtualizer.
     Held,
+    /// It makes a call, on a CPU or waiting for one.
+    Working,
     Waiting,
     WaitingForOthers,
     Done,
@@ -169,6 +171,13 @@ impl<'w> Threads<'w> {
 
     pub(super) fn put(&mut self, slot: usize, call: InFlight) {
         self.calls[slot] = Some(call);
+    }
+
+    /// The thread of a slot's call, which has handed it over.
+    pub(super) fn handed_over(&mut self, slot: usize, at: SimTime) -> Option<ThreadId> {
+        let call = self.calls[slot].as_mut()?;
+        call.submission.handed_over = at;
+        Some(call.thread)
     }
 
     /// The call of a slot, whose plan has been played to its end.

@@ -163,7 +163,9 @@ impl<'a> TraceActor<'a> {
 
     /// A request goes on: its write no longer has to wait, or a command of its is done.
     fn react(&mut self, event: Event<Lane>) -> Result<(), ReplayError> {
-        let (Event::Ended { lane, at } | Event::Timer { lane, at }) = event;
+        let (Event::Ended { lane, at } | Event::Timer { lane, at }) = event else {
+            return Ok(()); // a request is no call
+        };
         let Lane::Request { slot, part } = lane else { return Ok(()) };
         let Some(mut pending) = self.slots.take(slot) else { return Ok(()) };
         if matches!(event, Event::Ended { .. }) {
