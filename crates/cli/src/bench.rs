@@ -248,8 +248,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.sensitivity {
         let stop = stop_flag()?;
         let (source, stacks) = (source(arguments)?, stacks::stacks(arguments)?);
-        check_memory(arguments, &stacks)?;
-        return sensitivity::run(&experiment(arguments, &source, &stacks, &stop), arguments.jobs);
+        let experiment = experiment(arguments, &source, &stacks, &stop);
+        check_memory(&experiment, arguments.jobs)?;
+        return sensitivity::run(&experiment, arguments.jobs);
     }
     let (_, complaints) = perform(arguments, taken(), None)?;
     if complaints.is_empty() {
@@ -302,9 +303,9 @@ fn perform(
     let stacks = stacks::stacks(arguments)?;
     check_stacks(arguments, &stacks)?;
     arguments.files.check_writable()?;
-    check_memory(arguments, &stacks)?;
     let stop = Stop::of(watch)?;
     let experiment = experiment(arguments, &source, &stacks, stop.flag());
+    check_memory(&experiment, arguments.jobs)?;
     let labels = experiment.labels();
     let fio_files = match &arguments.fio_json {
         Some(path) => fio_json::files(path, &source, &labels)?,
@@ -440,14 +441,17 @@ fn check_outputs(arguments: &Arguments, fio_files: &[PathBuf]) -> Result<Outputs
 }
 
 /// All drives that are there at a time fit into memory.
-fn check_memory(arguments: &Arguments, stacks: &[Stack]) -> Result<(), Failure> {
+fn check_memory(experiment: &Experiment<'_>, jobs: Option<usize>) -> Result<(), Failure> {
     let config = |stack: &Stack| {
-        stack.drive_config(arguments.scale, arguments.seed).map_err(Failure::failed)
+        stack.drive_config(experiment.scale, experiment.seed).map_err(Failure::failed)
     };
+    let stacks = experiment.stacks;
     let drives = stacks.iter().map(config).collect::<Result<Vec<_>, _>>()?;
-    let each = drives.iter().flat_map(|drive| (0..arguments.repeat).map(move |_| drive));
-    // how much a workload writes is known when it has run: all of its drive, at worst
-    memory::check(each, threads(arguments.jobs), |_| None)
+    let repetitions = experiment.repetitions.max(1) as usize;
+    let each = drives.iter().flat_map(|drive| std::iter::repeat_n(drive, repetitions));
+    // a workload that cannot be run says so when it is
+    let less = |run: usize| experiment.memory_bytes(&stacks[run / repetitions]).ok();
+    memory::check(each, threads(jobs), less)
 }
 
 /// Runs at the same time.

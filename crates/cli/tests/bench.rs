@@ -576,6 +576,34 @@ fn a_replay_takes_what_its_trace_writes() {
     assert!(stderr(&refused).contains("of memory to simulate"), "{}", stderr(&refused));
 }
 
+/// A drive that does not fit when it is full takes a job that writes little of it, on a file system
+/// and raw; not one that ends by time.
+#[test]
+fn a_bench_takes_what_its_job_writes() {
+    let folder = folder();
+    let profile =
+        "name = \"large\"\nabout = \"4 TiB\"\nbase = \"femu-32g\"\n[capacity]\nuser = \"4TiB\"\n";
+    std::fs::write(folder.path().join("large.toml"), profile).unwrap();
+    let job = "[a]\nfilename=/dev/nvme0n1\nrw=randwrite\nbs=4k\nsize=100%\nio_size=16m\n";
+    std::fs::write(folder.path().join("raw.fio"), job.to_owned() + "direct=1\n").unwrap();
+    let little = "[a]\nrw=write\nbs=4k\nsize=16m\nfsync=10\n";
+    std::fs::write(folder.path().join("little.fio"), little).unwrap();
+    let endless = little.to_owned() + "time_based\nruntime=1ms\n";
+    std::fs::write(folder.path().join("endless.fio"), endless).unwrap();
+    let dovetail = env!("CARGO_BIN_EXE_dovetail");
+    let run = |job: &str| {
+        let call = format!("{dovetail} bench {job} --drive large.toml -j 1");
+        let script = format!("ulimit -v 3500000; exec {call}");
+        Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap()
+    };
+    for job in ["raw.fio --stack raw", "little.fio --stack f2fs"] {
+        let done = run(job);
+        assert_eq!(done.status.code(), Some(0), "{job}: {}", stderr(&done));
+    }
+    let refused = run("endless.fio --stack f2fs");
+    assert!(stderr(&refused).contains("of memory to simulate"), "{}", stderr(&refused));
+}
+
 /// A job of one write takes what it needs, not four histograms.
 #[test]
 fn a_thousand_jobs_take_little_memory() {

@@ -244,6 +244,13 @@ pub trait Workload {
         0
     }
 
+    /// Blocks of 4 KiB that the writes which are left touch at most, those of [`Self::prepare`] among
+    /// them, each as often as it is written; `None` where nobody knows. For a workload that has not
+    /// begun.
+    fn written_blocks(&self) -> Option<u64> {
+        None
+    }
+
     /// Reason for an end before its time, if there was one.
     fn problem(&self) -> Option<String> {
         None
@@ -307,6 +314,10 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn wanted_bytes(&self) -> u64 {
         (**self).wanted_bytes()
+    }
+
+    fn written_blocks(&self) -> Option<u64> {
+        (**self).written_blocks()
     }
 
     fn problem(&self) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dovetail_time::{Ratio, Rng};
+use dovetail_workload::Workload;
 
 use super::fill::Fill;
 use super::{BenchError, Job, Source, Stack, run};
@@ -142,14 +143,23 @@ impl Experiment<'_> {
         if part.stack.is_linux() {
             return self.on_linux(&job);
         }
-        let workload = self.source.start_on(part.stack, self.scale, part.seed)?;
-        let mut workload = match &self.fill {
-            Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
-            None => workload,
-        };
+        let mut workload = self.workload(part.stack, part.seed)?;
         let mut result = run(&job, workload.as_mut())?;
         result.notes.extend(self.source.note_on(part.stack));
         Ok(result)
+    }
+
+    /// The workload of a run, behind what fills the volume.
+    pub(super) fn workload(
+        &self,
+        stack: &Stack,
+        seed: u64,
+    ) -> Result<Box<dyn Workload>, BenchError> {
+        let workload = self.source.start_on(stack, self.scale, seed)?;
+        match &self.fill {
+            Some(fill) => fill.before(workload, stack, self.scale, seed),
+            None => Ok(workload),
+        }
     }
 
     /// The drive that a run begins with preconditioned, if it does.

@@ -9,6 +9,8 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Error, Fallocate, Ino, Moment, NewNode, SetAttr, Simulated};
 use dovetail_workload::{Call, FileId};
 
+use super::versions::Versions;
+
 const BLOCK: u64 = 4096;
 /// Linux: `CONFIG_HZ=250`, Debian's and Ubuntu's default.
 const TICK_NS: u64 = 4_000_000;
@@ -23,8 +25,8 @@ struct File {
     open: u64,
     /// The hint that it was given last.
     lifetime: Lifetime,
-    /// Of each block, which write of all was the last; 0 for a hole.
-    versions: Vec<u32>,
+    /// Of each block, which write of all was the last.
+    versions: Versions,
 }
 
 /// Reason why a call failed.
@@ -212,7 +214,7 @@ impl Files {
         self.contents.resize((blocks.end - blocks.start) as usize, Content::Empty);
         fs.read_pages(file.ino, blocks.start, &mut self.contents, direct)?;
         for (block, content) in blocks.zip(&self.contents) {
-            let version = file.versions.get(block as usize).copied().unwrap_or(0);
+            let version = file.versions.get(block);
             if *content != pattern(id, block, version) {
                 return Err(CallError::WrongData { block });
             }
@@ -227,9 +229,7 @@ impl Files {
 
     /// Blocks of the files from `first` on, holes left out.
     pub fn blocks(&self, first: FileId) -> u64 {
-        let written =
-            |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
-        self.from(first).map(written).sum()
+        self.from(first).map(|file| file.versions.written()).sum()
     }
 
     fn from(&self, first: FileId) -> impl Iterator<Item = &File> {
@@ -260,7 +260,7 @@ impl Files {
         if self.table.len() <= index {
             self.table.resize_with(index + 1, || None);
         }
-        let (size, versions) = (self.drive_bytes, Vec::new());
+        let (size, versions) = (self.drive_bytes, Versions::default());
         self.table[index] = Some(File { ino, size, open: 0, lifetime: Lifetime::NotSet, versions });
         Ok(ino)
     }
@@ -350,11 +350,7 @@ impl Files {
         self.contents = contents;
         written?;
         if let Some(file) = self.file(id) {
-            let end = (first + count) as usize;
-            if file.versions.len() < end {
-                file.versions.resize(end, 0);
-            }
-            file.versions[first as usize..end].fill(version);
+            file.versions.set(first..first + count, version);
             file.size = file.size.max(offset + len);
         }
         Ok(Effect { bytes: len, blocks: count, again: false })
@@ -383,8 +379,7 @@ impl Files {
         }
         fs.fallocate(caller, ino, Fallocate::PunchHole, from, to - from)?;
         if let Some(file) = self.file(id) {
-            let end = file.versions.len().min((to / BLOCK) as usize);
-            file.versions[((from / BLOCK) as usize).min(end)..end].fill(0);
+            file.versions.clear(from / BLOCK..to / BLOCK);
         }
         Ok(())
     }
@@ -429,7 +424,7 @@ impl Files {
             if size < file.size { size.next_multiple_of(BLOCK).min(file.size) } else { size };
         fs.setattr(caller, ino, &SetAttr { size: Some(size), ..SetAttr::default() })?;
         if let Some(file) = self.file(id) {
-            file.versions.truncate(size.div_ceil(BLOCK) as usize);
+            file.versions.truncate(size.div_ceil(BLOCK));
             file.size = size;
         }
         Ok(())

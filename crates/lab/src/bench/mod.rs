@@ -11,6 +11,7 @@ mod fio_json;
 mod fio_log;
 mod fio_record;
 pub(crate) mod guest;
+mod memory;
 mod raw;
 mod read_ahead;
 mod restart;
@@ -21,6 +22,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod versions;
 mod view;
 
 use std::fmt::Display;

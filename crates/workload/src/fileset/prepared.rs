@@ -1,6 +1,6 @@
 //! A workload that finds a file set when it starts.
 
-use dovetail_block::Lifetime;
+use dovetail_block::{BLOCK_SIZE, Lifetime};
 use dovetail_time::SimTime;
 
 use super::FileSet;
@@ -100,6 +100,12 @@ impl<W: Workload> Workload for Prepared<W> {
 
     fn wanted_bytes(&self) -> u64 {
         self.first.bytes() + self.then.wanted_bytes()
+    }
+
+    fn written_blocks(&self) -> Option<u64> {
+        // the last block of a file may be a part of one
+        let blocks = self.first.bytes() / BLOCK_SIZE + u64::from(self.offset());
+        Some(self.then.written_blocks()?.saturating_add(blocks))
     }
 
     fn problem(&self) -> Option<String> {

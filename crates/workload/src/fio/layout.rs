@@ -1,5 +1,7 @@
 //! The calls that make a job's files before it starts, as fio makes them.
 
+use dovetail_block::BLOCK_SIZE;
+
 use super::plan::{Files, Region};
 use super::settings::{Fallocate, Settings};
 use crate::call::{Call, FileId};
@@ -15,6 +17,14 @@ pub(super) enum Task {
 }
 
 impl Task {
+    /// Blocks of 4 KiB that it writes.
+    pub(super) fn written_blocks(&self) -> u64 {
+        match self {
+            Self::Fill { offset, end, .. } => (end - offset).div_ceil(BLOCK_SIZE),
+            Self::Call(_) => 0,
+        }
+    }
+
     /// The next call, and what is left of the task.
     pub(super) fn step(self) -> (Call, Option<Self>) {
         match self {

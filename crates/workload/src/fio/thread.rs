@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use dovetail_block::BLOCK_SIZE;
 use dovetail_time::{Rng, SimTime};
 
 use super::cursor::{Context, Cursor, Target};
@@ -329,6 +330,24 @@ impl Thread {
         });
         let of_work = if self.settings.time_based { 0.0 } else { of_bytes.max(of_calls) };
         of_time.max(of_work).clamp(0.0, 1.0)
+    }
+
+    /// Blocks of 4 KiB that its writes touch at most; `None` where time alone ends it.
+    pub(super) fn written_blocks(&self) -> Option<u64> {
+        let settings = &self.settings;
+        if !settings.pattern.does(Direction::Write) {
+            return Some(0);
+        }
+        if settings.time_based {
+            return None;
+        }
+        let bytes = self.limit().saturating_mul(settings.loops);
+        let smallest = settings.blocks[Direction::Write.index()].min.max(1);
+        let align = settings.align_of(Direction::Write) | smallest;
+        // a call that is not of whole blocks touches one more at most
+        let is_whole = align.is_multiple_of(BLOCK_SIZE) && !settings.unaligned;
+        let more = if is_whole { 0 } else { bytes.div_ceil(smallest) };
+        Some(bytes.div_ceil(BLOCK_SIZE).saturating_add(more))
     }
 
     fn is_pass_over(&self) -> bool {

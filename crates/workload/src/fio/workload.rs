@@ -229,6 +229,15 @@ impl Workload for FioWorkload {
         self.files.sizes.iter().flatten().fold(0, |sum: u64, size| sum.saturating_add(*size))
     }
 
+    fn written_blocks(&self) -> Option<u64> {
+        let laid_out = self.layout.iter().map(Task::written_blocks);
+        let of_threads = self.threads.iter().map(Thread::written_blocks);
+        laid_out
+            .map(Some)
+            .chain(of_threads)
+            .try_fold(0, |sum: u64, blocks| Some(sum.saturating_add(blocks?)))
+    }
+
     fn share_done(&self, now: SimTime) -> Option<f64> {
         let sum: f64 = self.threads.iter().map(|thread| thread.share_done(now)).sum();
         (!self.threads.is_empty()).then(|| sum / self.threads.len() as f64)

@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 use std::path::Path;
 use std::process::Command;
 
+use dovetail_block::BLOCK_SIZE;
 use dovetail_time::SimTime;
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
@@ -36,10 +37,24 @@ pub fn prepared(workload: &mut FioWorkload) -> Vec<Call> {
 }
 
 /// Plays a workload to its end: every call takes [`CALL_NS`], and no call waits for another
-/// thread's.
+/// thread's. Its writes touch no more blocks than it says beforehand.
 pub fn play(workload: &mut FioWorkload) -> Vec<Played> {
-    prepared(workload);
-    Player::default().play(workload)
+    let most = workload.written_blocks();
+    let prepared = prepared(workload);
+    let played = Player::default().play(workload);
+    let calls = prepared.iter().chain(played.iter().map(|played| &played.call));
+    let written: u64 = calls.map(blocks_written).sum();
+    assert!(most.is_none_or(|most| written <= most), "{written} blocks written of {most:?}");
+    played
+}
+
+fn blocks_written(call: &Call) -> u64 {
+    match *call {
+        Call::Write { offset, len, .. } => {
+            (offset + len).div_ceil(BLOCK_SIZE) - offset / BLOCK_SIZE
+        }
+        _ => 0,
+    }
 }
 
 /// Time, order of entry, thread, and the call that ends then; `None` wakes.
