@@ -4,12 +4,12 @@
 
 use crate::common::manifest::{Manifest, differences, of_volume};
 use crate::common::{TempImage, kernel_image, manifest_lines};
-use dovetail_block::MemoryDevice;
+use dovetail_block::{BlockDevice, Command, MemoryDevice};
 use dovetail_ext::{Ext, Options, Volume};
-use dovetail_testkit::RecordingDevice;
 use dovetail_testkit::exercise::{Generator, Profile, Subject};
-use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Timestamp};
+use dovetail_testkit::{RecordingDevice, Survivors};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{Caller, Fallocate, FileSystem, FsyncRest, Ino, NewNode, Timestamp};
 
 const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 
@@ -270,4 +270,66 @@ fn numbers_of_old_handles_find_what_has_a_name() {
             .collect();
         assert_eq!(found, [root, lost, kept], "{features}, without {gone:?}");
     }
+}
+
+/// Content that is written over needs no commit for an fdatasync: a flush of the device is all.
+#[test]
+fn a_flush_of_the_device_ends_an_fdatasync_that_has_nothing_to_commit() {
+    let device = RecordingDevice::new(empty("-t ext4 -b 4096"));
+    let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    let root = fs.root();
+    let file = fs.create(&at(0), root, b"file", &NODE).unwrap().ino;
+    fs.write(&at(1), file, 0, &[1; 20_000]).unwrap();
+    assert_eq!(fs.begin_fsync(file, true), Ok(FsyncRest::FlushThenFsync), "a new file");
+    fs.fsync(file, true).unwrap();
+    fs.write(&at(2), file, 5000, &[2; 9000]).unwrap();
+    assert_eq!(fs.begin_fsync(file, true), Ok(FsyncRest::Flush));
+    assert_eq!(fs.begin_fsync(file, false), Ok(FsyncRest::FlushThenFsync), "its times changed");
+    fs.device_mut().submit(SimTime::ZERO, Command::Flush).unwrap();
+    let flushed = fs.device().recording().position();
+    fs.write(&at(3), file, 30_000, &[3; 9000]).unwrap();
+    fs.fsync(file, true).unwrap();
+    let record = fs.device().recording();
+    for (cut, survivors) in
+        (flushed..record.cuts()).flat_map(|cut| Survivors::ALL.map(|survivors| (cut, survivors)))
+    {
+        let mut after = mount(record.image_at(cut, survivors, &mut Rng::new(cut as u64)), "");
+        let mut read = [0; 20_000];
+        assert_eq!(after.read(file, 0, &mut read), Ok(20_000));
+        let is_new = |at: usize| (5000..14_000).contains(&at);
+        let wrong = (0..20_000).find(|&at| read[at] != if is_new(at) { 2 } else { 1 });
+        assert_eq!(wrong, None, "{survivors:?} at cut {cut}");
+    }
+    for options in ["nobarrier", "ro"] {
+        let mut fs = mount(empty("-t ext4"), options);
+        let root = fs.root();
+        assert_eq!(fs.begin_fsync(root, false), Ok(FsyncRest::Fsync));
+    }
+}
+
+/// Blocks in the middle, at both ends and across extents that are written already.
+#[test]
+fn reserved_blocks_that_are_written_join_their_neighbours() {
+    let mut fs = mount(empty("-t ext4 -b 4096"), "");
+    let root = fs.root();
+    let file = fs.create(&at(0), root, b"file", &NODE).unwrap().ino;
+    let how = Fallocate::Reserve { keep_size: false };
+    fs.fallocate(&at(0), file, how, 0, 400 << 12).unwrap();
+    let mut expected = vec![0; 400 << 12];
+    let mut rng = Rng::new(5);
+    for n in 0..300 {
+        let (block, blocks) = (rng.below(400) as usize, 1 + rng.below(4) as usize);
+        let (from, to) = (block << 12, (block + blocks).min(400) << 12);
+        expected[from..to].fill(1 + n as u8 % 250);
+        fs.write(&at(n), file, from as u64, &expected[from..to]).unwrap();
+        if n % 3 == 0 {
+            fs.fsync(file, false).unwrap();
+        }
+    }
+    let device = fs.unmount().unwrap();
+    TempImage::of(&device).check_clean();
+    let mut fs = mount(device, "ro");
+    let mut read = vec![9; 400 << 12];
+    assert_eq!(fs.read(file, 0, &mut read), Ok(400 << 12));
+    assert!(read == expected);
 }

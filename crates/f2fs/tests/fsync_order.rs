@@ -5,8 +5,9 @@ use dovetail_block::{
     SchedulingHint,
 };
 use dovetail_f2fs::{F2fs, Options};
-use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
+use dovetail_testkit::{RecordingDevice, Survivors};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{Caller, FileSystem, FsyncRest, Ino, NewNode};
 
 use crate::common::mkfs;
 
@@ -127,4 +128,57 @@ fn what_is_fsynced_within_one_tick_survives_a_power_cut() {
         cut.read(found.ino, 0, &mut content).unwrap();
         assert!(content == expected, "after write {n}: {} bytes", content.len());
     }
+}
+
+/// Two files are fsynced up to their flush, and a third is written before the flush that serves
+/// both, and after it.
+#[test]
+fn a_flush_of_the_device_ends_the_fsyncs_that_began_before_it() {
+    for (offset, options) in [0, 8192, 40_960].into_iter().zip(["", "mode=lfs", ""]) {
+        let options = Options::parse(options).unwrap();
+        let device = RecordingDevice::new(mkfs(64 << 20, &[]));
+        let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
+        let (caller, content) = (Caller::default(), [7; 9000]);
+        let [a, b, other] = ["a", "b", "other"].map(|name| file(&mut fs, name));
+        // a new parent needs a checkpoint, which leaves nothing to flush
+        fs.sync().unwrap();
+        for ino in [a, b] {
+            fs.write(&caller, ino, offset, &content).unwrap();
+            fs.write(&caller, other, offset, &content).unwrap();
+            assert_eq!(fs.begin_fsync(ino, false), Ok(FsyncRest::Flush));
+        }
+        fs.device_mut().submit(SimTime::ZERO, Command::Flush).unwrap();
+        let record = fs.device().recording();
+        let flushed = record.position();
+        fs.write(&caller, other, 0, &content).unwrap();
+        assert_eq!(fs.begin_fsync(other, true), Ok(FsyncRest::Flush));
+        for cut in flushed..record.cuts() {
+            for survivors in Survivors::ALL {
+                let device = record.image_at(cut, survivors, &mut Rng::new(cut as u64));
+                let mut after = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+                let root = after.root();
+                for name in [b"a", b"b"] {
+                    let found = after.lookup(root, name).unwrap();
+                    let mut read = [0; 9000];
+                    assert_eq!(after.read(found.ino, offset, &mut read), Ok(9000), "{cut}");
+                    assert!(read == content, "{survivors:?} at cut {cut}");
+                }
+            }
+        }
+    }
+}
+
+/// Remaps, and mounts without barriers, have an order of their own.
+#[test]
+fn other_fsyncs_are_left_to_the_file_system() {
+    for options in ["mode=rm-ipu", "mode=rm-ipu,remap=fsync", "fsync_mode=nobarrier", "ro"] {
+        let options = Options::parse(options).unwrap();
+        let mut fs = F2fs::mount(mkfs(64 << 20, &[]), options, SimTime::ZERO).unwrap();
+        let root = fs.root();
+        assert_eq!(fs.begin_fsync(root, false), Ok(FsyncRest::Fsync));
+    }
+    let mut fs = F2fs::mount(mkfs(64 << 20, &[]), Options::default(), SimTime::ZERO).unwrap();
+    let root = fs.root();
+    file(&mut fs, "a");
+    assert_eq!(fs.begin_fsync(root, false), Ok(FsyncRest::Nothing), "a checkpoint was made");
 }

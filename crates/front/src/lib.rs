@@ -46,6 +46,7 @@ mod convert;
 mod detach;
 mod devirtualize;
 mod faults;
+mod flusher;
 mod mountinfo;
 mod operation;
 mod options;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::faults::{Fault, OnError};
-use crate::shared::Flush;
+use crate::flusher::Flush;
 use fuser::{Config, MountOption, SessionACL};
 
 /// Options of a mount. As root, set-id programs and device files work as on any disk, and everyone
@@ -79,11 +79,14 @@ impl Options {
         }
     }
 
-    /// Lets fsyncs that come together wait for the device while others use the file system: `flush`
-    /// makes durable what was written so far. That it failed it need not tell, if the file system's
-    /// own flush afterwards fails then.
+    /// Lets fsyncs wait for the device while others use the file system: `flush` makes durable all
+    /// that the file system has written so far. After one that failed, the file system's own flush
+    /// must fail as well.
     #[must_use]
-    pub fn flush_apart(mut self, flush: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn flush_apart(
+        mut self,
+        flush: impl Fn() -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
         self.flush = Some(Box::new(flush));
         self
     }

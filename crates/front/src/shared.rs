@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use dovetail_vfs::{Attr, Error, FileSystem, Ino, Moment, SharedCalls};
+use dovetail_vfs::{Attr, Error, FileSystem, FsyncRest, Ino, Moment, SharedCalls};
 use fuser::Errno;
 
 use crate::clock::Clock;
 use crate::convert::errno;
 use crate::faults::Faults;
+use crate::flusher::{Flush, Flusher};
 use crate::operation::Operation;
 
 pub(crate) type BoxedFileSystem = Box<dyn FileSystem + Send + Sync>;
@@ -27,13 +28,10 @@ struct Inner {
     leader: Mutex<()>,
     /// Number of calls, those that wait for the lock among them.
     calls: AtomicUsize,
-    flush: Option<Flush>,
+    flusher: Option<Flusher>,
     clock: Clock,
     faults: Faults,
 }
-
-/// Makes durable what was written to the device so far.
-pub(crate) type Flush = Box<dyn Fn() + Send + Sync>;
 
 /// An fsync that waits for its turn.
 struct Fsync {
@@ -65,7 +63,7 @@ impl Shared {
             fsyncs: Mutex::default(),
             leader: Mutex::default(),
             calls: AtomicUsize::new(0),
-            flush,
+            flusher: flush.map(Flusher::new),
             clock,
             faults,
         };
@@ -127,23 +125,38 @@ impl Shared {
         Ok(work(fs.as_mut()))
     }
 
-    /// Makes a file survive a power cut, together with those for which others wait to do so. What
-    /// it writes is flushed once without the lock if there are others, who can get as far as their
-    /// own fsync meanwhile.
+    /// Makes a file survive a power cut. The device is flushed without the lock where the file
+    /// system allows it, and others use the file system meanwhile.
     pub(crate) fn fsync(&self, ino: Ino, data_only: bool) -> Result<(), Errno> {
-        Operation::new("fsync", ino).logged(|| self.fsync_in_turn(ino, data_only))
+        Operation::new("fsync", ino).logged(|| {
+            match (self.call(|fs| fs.begin_fsync(ino, data_only))?, &self.inner.flusher) {
+                (FsyncRest::Nothing, _) => Ok(()),
+                (FsyncRest::Flush, Some(flusher)) => self.flush_for(flusher, ino, data_only),
+                (FsyncRest::FlushThenFsync, Some(flusher)) if self.is_busy() => {
+                    // if it fails, so does the file system's own
+                    let _ = flusher.flush();
+                    self.fsync_in_turn(ino, data_only)
+                }
+                _ => self.fsync_in_turn(ino, data_only),
+            }
+        })
     }
 
+    /// The flush that is all that is left of an fsync. A failed one is told to the file system by
+    /// its own, after which it takes no more changes.
+    fn flush_for(&self, flusher: &Flusher, ino: Ino, data_only: bool) -> Result<(), Errno> {
+        let Err(failed) = flusher.flush() else { return Ok(()) };
+        self.call(|fs| fs.fsync(ino, data_only))?;
+        self.told(Err(Error::Io(format!("the image cannot be flushed: {failed}"))))
+    }
+
+    /// The fsync together with those for which others wait.
     fn fsync_in_turn(&self, ino: Ino, data_only: bool) -> Result<(), Errno> {
-        let apart = self.call(|fs| fs.begin_fsync(ino))?;
         let own = Arc::new(Fsync { ino, data_only, done: Mutex::default() });
         self.fsyncs().push(Arc::clone(&own));
         let leader = self.inner.leader.lock().map_err(|_| Errno::EIO)?;
         if let Some(done) = own.result() {
             return self.told(done);
-        }
-        if let Some(flush) = self.inner.flush.as_ref().filter(|_| apart && self.is_busy()) {
-            flush();
         }
         let done = self.call(|fs| self.fsync_all(fs, &own));
         drop(leader);
@@ -196,6 +209,7 @@ impl std::fmt::Debug for Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
     use dovetail_testkit::Model;
@@ -233,6 +247,50 @@ mod tests {
         });
         assert!(results[0].is_ok() && results[2].is_ok() && results[1].is_err(), "{results:?}");
         assert!(shared.fsyncs().is_empty());
+    }
+
+    /// A new F2FS with a file, mounted, whose image `flush` flushes.
+    fn f2fs(flush: impl Fn() -> std::io::Result<()> + Send + Sync + 'static) -> (Shared, Ino) {
+        let mut device = dovetail_block::MemoryDevice::new(16_384);
+        let options = dovetail_f2fs::mkfs::MkfsOptions::default();
+        dovetail_f2fs::mkfs::mkfs(&mut device, &options).unwrap();
+        let options = dovetail_f2fs::Options::default();
+        let clock = clock::start();
+        let mut fs = dovetail_f2fs::F2fs::mount(device, options, clock()).unwrap();
+        let (root, node) = (fs.root(), dovetail_vfs::NewNode::file(0o644));
+        let file = fs.create(&Caller::default(), root, b"file", &node).unwrap().ino;
+        fs.sync().unwrap();
+        (Shared::new(Box::new(fs), quiet(), Some(Box::new(flush)), clock), file)
+    }
+
+    fn write(shared: &Shared, file: Ino, bytes: &[u8]) {
+        shared.call(|fs| fs.write(&Caller::default(), file, 0, bytes)).unwrap();
+    }
+
+    #[test]
+    fn others_write_while_an_fsync_waits_for_its_flush() {
+        let ((starts, started), (go, gone)) = (channel(), channel());
+        let gone = Mutex::new(gone);
+        let (shared, file) = f2fs(move || {
+            starts.send(()).unwrap();
+            gone.lock().unwrap().recv().map_err(std::io::Error::other)
+        });
+        write(&shared, file, &[1; 8192]);
+        std::thread::scope(|scope| {
+            let fsync = scope.spawn(|| shared.fsync(file, false));
+            started.recv().unwrap();
+            write(&shared, file, &[2; 8192]); // waits for ever if the fsync has the lock
+            assert!(!fsync.is_finished());
+            go.send(()).unwrap();
+            fsync.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn an_fsync_whose_flush_fails_is_an_error() {
+        let (shared, file) = f2fs(|| Err(std::io::Error::other("failed")));
+        write(&shared, file, &[1; 8192]);
+        assert_eq!(shared.fsync(file, false).unwrap_err().code(), Errno::EIO.code());
     }
 
     /// Each waits within its call until the other is there as well.

@@ -167,6 +167,21 @@ pub struct XattrFlags {
     pub replace: bool,
 }
 
+/// Work that is left of an fsync after [`FileSystem::begin_fsync`]. A call of
+/// [`FileSystem::fsync`] does all of it, whatever it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FsyncRest {
+    /// The file survives a power cut already.
+    Nothing,
+    /// A flush of the whole device: the file survives a power cut when one that begins from now on
+    /// has succeeded.
+    Flush,
+    /// The fsync itself, which waits for less if the device was flushed before.
+    FlushThenFsync,
+    /// The fsync itself.
+    Fsync,
+}
+
 /// A file system. Names are single components of 1 to 255 bytes without NUL and slash.
 ///
 /// Permissions of the caller are not checked here. The consequences of a call are carried out:
@@ -334,14 +349,14 @@ pub trait FileSystem {
     /// [`Error::Io`].
     fn fsync(&mut self, ino: Ino, data_only: bool) -> Result<(), Error>;
 
-    /// Hands to the device what an fsync of the file would first wait for, without waiting. True if
-    /// the caller, before the fsync itself, may make that durable on its own while others use the
-    /// file system.
+    /// Hands to the device what an fsync of the file would first wait for, without waiting for its
+    /// flush, and says what is left to do. The caller may flush the device on its own while others
+    /// use the file system.
     ///
     /// # Errors
     /// [`Error::Io`].
-    fn begin_fsync(&mut self, _ino: Ino) -> Result<bool, Error> {
-        Ok(false)
+    fn begin_fsync(&mut self, _ino: Ino, _data_only: bool) -> Result<FsyncRest, Error> {
+        Ok(FsyncRest::Fsync)
     }
 
     /// As [`Self::fsync`] of each of the files, for callers who wait at the same time: what they
@@ -554,8 +569,8 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
         (**self).fsync(ino, data_only)
     }
 
-    fn begin_fsync(&mut self, ino: Ino) -> Result<bool, Error> {
-        (**self).begin_fsync(ino)
+    fn begin_fsync(&mut self, ino: Ino, data_only: bool) -> Result<FsyncRest, Error> {
+        (**self).begin_fsync(ino, data_only)
     }
 
     fn fsync_several(&mut self, files: &[(Ino, bool)]) -> Vec<Result<(), Error>> {

@@ -54,8 +54,8 @@ pub use error::Error;
 pub use figure::{Count, Figure, Figures};
 pub use file_type::FileType;
 pub use fs::{
-    Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs,
-    Timestamp, XattrFlags,
+    Attr, Caller, DirEntry, Fallocate, FileSystem, FsyncRest, Ino, NewNode, RenameFlags, SetAttr,
+    StatFs, Timestamp, XattrFlags,
 };
 pub use guarantees::Guarantees;
 pub use left_out::LeftOut;

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use dovetail_front::{Ending, Fault, Options, Session};
-use dovetail_image::{Mount, format_of};
+use dovetail_image::{Mount, Source, format_of, is_drive};
 use dovetail_time::SimTime;
 use tracing::info;
 
@@ -70,12 +70,14 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
         .map(String::as_str)
         .filter(|option| options.set(option).is_err())
         .collect();
-    if let Ok(image) = File::open(&arguments.image) {
-        // opened on its own, so that an error is told to the file system's descriptor as well
-        options = options.flush_apart(move || drop(image.sync_data()));
-    }
     let lock = ImageLock::take(&arguments.image, !options.read_only)?;
     let image = arguments.parts.of(&arguments.image)?;
+    if is_one_image(&image)
+        && let Ok(file) = File::open(image.path())
+    {
+        // opened on its own, so that an error is told to the file system's descriptor as well
+        options = options.flush_apart(move || file.sync_data());
+    }
     let format = format_of(&image)?;
     options.kind = format.variant_on(&image)?.to_string();
     info!(image = %source.display(), kind = options.kind, read_only = options.read_only, "opening the volume");
@@ -85,6 +87,12 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
     let session =
         dovetail_front::mount(fs, &arguments.directory, options).map_err(Failure::failed)?;
     Ok((lock, session))
+}
+
+/// All that is written goes to the one image file as it is. A drive has a buffer and a journal of
+/// its own, and a flush of one file says nothing of others.
+fn is_one_image(image: &Source) -> bool {
+    image.others().is_empty() && image.zones().is_none() && !is_drive(image.path())
 }
 
 /// Tells a serious error on standard error, if that is still there.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_block::{Content, EventId, Scheduler};
+use dovetail_vfs::FsyncRest;
 
 use super::Ext;
 use super::meta::{Kind, Running};
@@ -150,8 +151,7 @@ impl<D: Scheduler> Ext<D> {
         self.write_back(ino)?;
         // Linux looks at the journal when the content has been written (file_write_and_wait_range)
         self.io.wait()?;
-        let changed = if data_only { &self.running.content } else { &self.running.inodes };
-        let commits = changed.contains(&ino) || self.running.ordered.contains(&ino);
+        let commits = self.must_commit(ino, data_only);
         let under_way = self.last_commit.as_ref().filter(|last| !self.io.is_over(last.event));
         // one that has nothing of the file does not concern it (Linux: jbd2_complete_transaction)
         let under_way = under_way.filter(|last| commits || last.inodes.contains(&ino));
@@ -171,6 +171,31 @@ impl<D: Scheduler> Ext<D> {
             return self.commit();
         }
         self.flush_content()
+    }
+
+    /// The running transaction has something that an fsync, or fdatasync, of the file makes durable.
+    fn must_commit(&self, ino: Ino, data_only: bool) -> bool {
+        let changed = if data_only { &self.running.content } else { &self.running.inodes };
+        changed.contains(&ino) || self.running.ordered.contains(&ino)
+    }
+
+    /// Hands the file's content to the device, and says what is left of its fsync: nothing but a
+    /// flush where [`Self::sync_file`] would neither commit nor wait for a commit.
+    pub(super) fn begin_sync_file(
+        &mut self,
+        ino: Ino,
+        data_only: bool,
+    ) -> Result<FsyncRest, Error> {
+        self.check_writable()?;
+        self.inode(ino)?;
+        self.write_back(ino)?;
+        self.io.kick()?;
+        let is_over = self.last_commit.as_ref().is_none_or(|last| self.io.is_over(last.event));
+        Ok(match (self.options.barrier, self.must_commit(ino, data_only)) {
+            (false, _) => FsyncRest::Fsync,
+            (true, false) if is_over => FsyncRest::Flush,
+            (true, _) => FsyncRest::FlushThenFsync,
+        })
     }
 
     /// Makes written content durable for which no metadata has to be.

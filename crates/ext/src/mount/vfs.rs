@@ -5,8 +5,8 @@ use dovetail_time::SimTime;
 use dovetail_vfs::kit::Names;
 use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut,
-    Moment, NewNode, RenameFlags, SetAttr, SharedCalls, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, FsyncRest, Ino as Number,
+    LeftOut, Moment, NewNode, RenameFlags, SetAttr, SharedCalls, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
@@ -229,13 +229,11 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         Ok(self.sync_file(ino_of(ino), data_only)?)
     }
 
-    fn begin_fsync(&mut self, ino: Number) -> Result<bool, Error> {
+    fn begin_fsync(&mut self, ino: Number, data_only: bool) -> Result<FsyncRest, Error> {
         if self.is_read_only() {
-            return Ok(false);
+            return Ok(FsyncRest::Fsync);
         }
-        self.write_back(ino_of(ino))?;
-        self.io.kick().map_err(crate::Error::from)?;
-        Ok(self.options.barrier)
+        Ok(self.begin_sync_file(ino_of(ino), data_only)?)
     }
 
     /// The first that commits does so for all: the others find nothing left to do.

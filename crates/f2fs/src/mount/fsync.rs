@@ -11,7 +11,20 @@ use super::options::FsyncMode;
 use super::policy::{FsyncFacts, Logs, must_checkpoint};
 use crate::error::{Damage, Error};
 use crate::format::{InodeFlags, Nid};
+use dovetail_vfs::FsyncRest;
 use dovetail_vfs::mode::is_regular;
+
+/// Work that is left when an fsync has written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Wait,
+    Flush,
+}
+
+const fn reason_of(data_only: bool) -> WritebackReason {
+    if data_only { WritebackReason::DataSync } else { WritebackReason::Fsync }
+}
 
 impl<D: Scheduler> F2fs<D> {
     /// Makes what was written to the file survive a power cut: its content, size and attributes,
@@ -25,10 +38,35 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.check_writable()?;
-        let ino = Nid(ino);
-        let reason = if data_only { WritebackReason::DataSync } else { WritebackReason::Fsync };
         self.look_for_headroom(0)?;
-        self.make_durable(ino, reason)?;
+        self.make_durable(Nid(ino), reason_of(data_only))?;
+        self.keep_house()
+    }
+
+    /// The same but for the flush at its end, which is left to the caller where
+    /// [`FsyncRest::Flush`] says so. Records are then in the device's cache: a checkpoint, or
+    /// another file's flush, may make them durable before.
+    pub(super) fn begin_sync_file(
+        &mut self,
+        ino: Nid,
+        data_only: bool,
+    ) -> Result<FsyncRest, Error> {
+        // a remap's own order decides what it needs, and without a barrier nothing is flushed
+        let in_one = self.remaps()
+            || self.defers_updates()
+            || self.options.fsync_mode == FsyncMode::NoBarrier;
+        if in_one || self.state.is_mounted_read_only() {
+            return Ok(FsyncRest::Fsync);
+        }
+        self.check_writable()?;
+        self.look_for_headroom(0)?;
+        let left = self.write_for_fsync(ino, reason_of(data_only))?;
+        self.io.wait()?;
+        self.keep_house()?;
+        Ok(if left == Left::Flush { FsyncRest::Flush } else { FsyncRest::Nothing })
+    }
+
+    fn keep_house(&mut self) -> Result<(), Error> {
         match self.after_write() {
             // the fsync itself is through; the next call that needs space says that there is none
             Err(Error::NoSpace) => Ok(()),
@@ -38,6 +76,15 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Carries out an fsync but for the housekeeping after it.
     pub(super) fn make_durable(&mut self, ino: Nid, reason: WritebackReason) -> Result<(), Error> {
+        match self.write_for_fsync(ino, reason)? {
+            Left::Flush => self.flush_for_fsync(),
+            Left::Wait => Ok(self.io.wait()?),
+            Left::Nothing => Ok(()),
+        }
+    }
+
+    /// Writes what an fsync makes durable, or a checkpoint with it.
+    fn write_for_fsync(&mut self, ino: Nid, reason: WritebackReason) -> Result<Left, Error> {
         if reason == WritebackReason::Fsync {
             // lazy times are no longer lazy (vfs_fsync_range)
             self.nodes.let_times_count(ino);
@@ -47,26 +94,25 @@ impl<D: Scheduler> F2fs<D> {
         self.io.wait()?;
         if must_checkpoint(&self.fsync_facts(ino)?) {
             self.find_parent_again(ino)?;
-            return self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));
+            let written = self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));
+            return written.map(|()| Left::Nothing);
         }
         if self.defers_updates() {
             if self.commit_updates(ino)? {
-                return Ok(());
+                return Ok(Left::Nothing);
             }
             let written = self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));
             // nodes that wait for their remap must not get into another checkpoint
             self.state.stop_if(written.is_err());
-            return written;
+            return written.map(|()| Left::Nothing);
         }
         if self.log_nodes(ino, false)? {
             let link = self.io.await_link()?;
             self.io.end_link(link);
         }
-        if !self.remaps() || self.updates.is_file_unflushed(ino) {
-            return self.flush_for_fsync();
-        }
         // what was remapped is durable
-        Ok(self.io.wait()?)
+        let flushes = !self.remaps() || self.updates.is_file_unflushed(ino);
+        Ok(if flushes { Left::Flush } else { Left::Wait })
     }
 
     /// Makes durable what an fsync wrote, if it is to.

@@ -6,8 +6,8 @@ use dovetail_vfs::kit::Names;
 use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::mode::is_symlink;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment,
-    NewNode, RenameFlags, SetAttr, SharedCalls, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, FsyncRest, Ino, LeftOut,
+    Moment, NewNode, RenameFlags, SetAttr, SharedCalls, StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
@@ -185,6 +185,10 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
 
     fn fsync(&mut self, ino: Ino, data_only: bool) -> Result<(), Error> {
         Ok(self.sync_file(nid(ino).0, data_only)?)
+    }
+
+    fn begin_fsync(&mut self, ino: Ino, data_only: bool) -> Result<FsyncRest, Error> {
+        Ok(self.begin_sync_file(nid(ino), data_only)?)
     }
 
     fn sync(&mut self) -> Result<(), Error> {
