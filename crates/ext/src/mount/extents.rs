@@ -181,15 +181,19 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn mark_written(&mut self, ino: Ino, block: u32, blocks: u32) -> Result<(), Error> {
         self.check_nodes()?;
         self.edit_inode(ino)?;
-        let end = u64::from(block) + u64::from(blocks);
+        let (from, end) = (u64::from(block), u64::from(block) + u64::from(blocks));
         self.change_leaf(ino, block, &mut |list| {
-            let old = std::mem::take(list);
-            for extent in old {
-                let (before, inside, after) = split(&extent, block.into(), end);
-                list.extend(before);
-                list.extend(inside.map(|inside| Extent { written: true, ..inside }));
-                list.extend(after);
-            }
+            let first = list.partition_point(|extent| extent.end() <= from);
+            let inside = list[first..].partition_point(|extent| u64::from(extent.block) < end);
+            let parts: Vec<Extent> = list[first..first + inside]
+                .iter()
+                .flat_map(|extent| {
+                    let (before, inside, after) = split(extent, from, end);
+                    let inside = inside.map(|inside| Extent { written: true, ..inside });
+                    [before, inside, after].into_iter().flatten()
+                })
+                .collect();
+            list.splice(first..first + inside, parts);
             merge(list);
         })
     }
