@@ -166,6 +166,10 @@ impl std::fmt::Debug for Files {
     }
 }
 
+/// Bytes of pages of content that a mount keeps in memory. Assumed; the system below keeps what was
+/// read from the image and written to it, so a larger cache would hold it twice.
+pub(crate) const PAGE_CACHE: u64 = 16 << 20;
+
 /// A mount that is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Mount<'a> {

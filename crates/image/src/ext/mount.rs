@@ -11,7 +11,7 @@ use dovetail_ext::format::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
 use dovetail_time::SimTime;
 use dovetail_vfs::{FileSystem, Moment};
 
-use crate::format::{device, not_mounted};
+use crate::format::{PAGE_CACHE, device, not_mounted};
 use crate::medium::Device;
 use crate::{Error, Medium, Mount, Source, Tell, is_drive};
 
@@ -28,6 +28,7 @@ pub(super) fn mount(
         .map_err(|error| Error::Usage(error.to_string()))?;
     options.read_only |= request.read_only;
     options.seed = request.seed;
+    options.page_cache_bytes = PAGE_CACHE;
     let device = device(image, !options.read_only)?;
     // the tool may come at any time, and needs to know from the start whose blocks are written
     options.physical_pointers =

@@ -5,7 +5,7 @@ use dovetail_f2fs::{BackgroundGc, F2fs, Options, Volume};
 use dovetail_vfs::{FileSystem, Moment};
 
 use super::in_memory::over;
-use crate::format::{device, not_mounted};
+use crate::format::{PAGE_CACHE, device, not_mounted};
 use crate::medium::Device;
 use crate::{Error, Mount, Source};
 
@@ -17,6 +17,7 @@ pub(super) fn mount(
         Options::parse(request.options).map_err(|error| Error::Usage(error.to_string()))?;
     options.read_only |= request.read_only;
     options.seed = request.seed;
+    options.page_cache_bytes = PAGE_CACHE;
     if options.read_only {
         return mount_read_only(image, options, request.now);
     }
@@ -46,7 +47,12 @@ fn mount_read_only(
     let superblock = volume.superblock().clone();
     // nothing is asked to change, so that what decides about changes does not matter
     let background_gc = if superblock.is_zoned() { BackgroundGc::Sync } else { BackgroundGc::Off };
-    let in_memory = Options { seed: options.seed, background_gc, ..Options::default() };
+    let in_memory = Options {
+        seed: options.seed,
+        page_cache_bytes: PAGE_CACHE,
+        background_gc,
+        ..Options::default()
+    };
     let overlay = over(volume.into_device(), &superblock);
     match F2fs::mount(overlay, in_memory, now) {
         Ok(fs) => Ok(Box::new(fs)),
