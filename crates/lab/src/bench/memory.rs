@@ -11,16 +11,19 @@ use super::{BenchError, Experiment, Stack};
 const BLOCKS_EACH: u64 = 8;
 
 /// Blocks that a file system writes before the first call, at most (assumed): 1 in so many of its
-/// partition.
+/// partition, so many of them together.
 const PARTITION_BLOCKS_EACH: u64 = 256;
+const TOGETHER: u64 = 64;
 
 /// Memory for a file system's own tables: a byte for so many of its partition (assumed: 0.2 to 1.3
 /// GB were measured for 8 TiB).
 const PARTITION_BYTES_A_BYTE: u64 = 4096;
 
-/// Blocks that reach the drive of a workload that writes so many, at most.
-const fn blocks_at_drive(written: u64, partition: u64) -> u64 {
-    written.saturating_mul(BLOCKS_EACH).saturating_add(partition / PARTITION_BLOCKS_EACH)
+/// Blocks that reach the drive of a workload that writes so many, at most, and stretches in which
+/// they lie: each block of the workload's in one of its own, at worst.
+const fn blocks_at_drive(written: u64, partition: u64) -> (u64, u64) {
+    let (calls, mkfs) = (written.saturating_mul(BLOCKS_EACH), partition / PARTITION_BLOCKS_EACH);
+    (calls.saturating_add(mkfs), calls.saturating_add(mkfs / TOGETHER))
 }
 
 impl Experiment<'_> {
@@ -38,11 +41,11 @@ impl Experiment<'_> {
             return Ok(drive.memory_bytes());
         };
         let versions = Versions::most_bytes(written, drive.user_blocks);
-        // each block in a stretch of its own, at worst
-        let of_drive =
-            |blocks: u64| drive.memory_bytes_written(blocks, blocks).saturating_add(versions);
+        let of_drive = |(blocks, stretches)| {
+            drive.memory_bytes_written(blocks, stretches).saturating_add(versions)
+        };
         if stack.is_raw() {
-            return Ok(of_drive(written));
+            return Ok(of_drive((written, written)));
         }
         let tables = drive.user_blocks * BLOCK_SIZE / PARTITION_BYTES_A_BYTE;
         Ok(of_drive(blocks_at_drive(written, drive.user_blocks)).saturating_add(tables))
@@ -76,7 +79,7 @@ mod tests {
             for (stack, run) in stacks.iter().zip(&results.runs) {
                 let written = experiment.workload(stack, 1).unwrap().written_blocks().unwrap();
                 let partition = stack.drive_config(scale, 1).unwrap().user_blocks;
-                let most = blocks_at_drive(written, partition);
+                let (most, _) = blocks_at_drive(written, partition);
                 let came = run.requests.by_kind.write.bytes / BLOCK_SIZE;
                 assert!(came <= most && came >= written / 3, "{}: {came} of {most}", stack.name);
             }
