@@ -111,6 +111,42 @@ fn random_jobs_cover_what_fio_covers() {
     }
 }
 
+/// A shift register goes the same way as fio's, from the same place.
+#[test]
+fn registers_draw_the_blocks_of_fio() {
+    for options in [
+        "rw=randwrite bs=4k size=256k",
+        "rw=randwrite bs=4k size=4000k norandommap",
+        "rw=randread bs=512 size=3m",
+        "rw=randrw bs=4k size=1m nrfiles=2",
+        "rw=randwrite bs=4k size=64k loops=2",
+        "rw=randwrite bs=4k size=64m io_size=1m",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let job = format!("[a]\nrandom_generator=lfsr\n{}\n", options.replace(' ', "\n"));
+        let (ours, theirs) = (our_log(&job), log_of_fio(folder.path(), &job));
+        // what is a read and what a write is drawn, by other numbers than fio's
+        let places = |calls: Vec<String>| -> Vec<String> {
+            calls.iter().map(|call| call.replace("read", "write")).collect()
+        };
+        assert_eq!(places(ours), places(theirs), "{options}");
+    }
+}
+
+/// Each thread of a run begins in a place of its own.
+#[test]
+fn registers_of_later_threads_begin_where_those_of_fio_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let job =
+        "[global]\nrw=randwrite\nbs=4k\nsize=1m\nrandom_generator=lfsr\n[a]\nnumjobs=2\n[b]\n";
+    let of_b = |calls: Vec<String>| -> Vec<String> {
+        calls.into_iter().filter(|call| call.contains(" b.")).collect()
+    };
+    let theirs = of_b(log_of_fio(folder.path(), job));
+    assert_eq!(of_b(our_log(job)), theirs);
+    assert_eq!(theirs.len(), 2 + 256, "a file that is opened, written and closed");
+}
+
 /// Every file as large as fio makes it, before and after the run.
 #[test]
 fn files_are_laid_out_as_by_fio() {

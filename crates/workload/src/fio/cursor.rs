@@ -1,6 +1,7 @@
 //! Position of a thread in one of its files, and the choice of the next one.
 
 use super::distribution::{Distribution, draw_zone};
+use super::lfsr::Lfsr;
 use super::pattern::Direction;
 use super::plan::Region;
 use super::random_map::RandomMap;
@@ -18,6 +19,8 @@ pub(super) struct Cursor {
     /// By direction; they share the first if their blocks have one size.
     maps: [Option<RandomMap>; 3],
     samplers: [Option<Sampler>; 3],
+    /// All directions draw from one.
+    register: Option<Lfsr>,
 }
 
 /// A part of a file to read, write or trim.
@@ -58,6 +61,7 @@ impl Cursor {
             last_start: [None; 3],
             maps: [const { None }; 3],
             samplers: [const { None }; 3],
+            register: None,
         }
     }
 
@@ -66,6 +70,7 @@ impl Cursor {
         self.last_end = [self.region.start; 3];
         self.last_start = [None; 3];
         self.maps.iter_mut().flatten().for_each(RandomMap::reset);
+        self.register = None; // its place may be another one in the next pass
     }
 
     /// Returns whether a job that trims and then writes is to write: its last trim has no write
@@ -158,6 +163,9 @@ impl Cursor {
         if blocks == 0 {
             return None;
         }
+        if context.settings.has_register() {
+            return self.from_register(blocks, align, context);
+        }
         let drawn = self.draw(direction, blocks, align, context);
         let Some(map) = self.map(direction, blocks, context.settings) else {
             return Some(Place {
@@ -176,6 +184,19 @@ impl Cursor {
             None => return None,
         };
         Some(Place { offset: block * align, random: true, again: false, wrapped })
+    }
+
+    /// The next block of the register; it begins again, or the file is done.
+    fn from_register(&mut self, blocks: u64, align: u64, context: &Context<'_>) -> Option<Place> {
+        let begin = || Lfsr::new(blocks, context.streams.register);
+        let register = self.register.get_or_insert_with(begin);
+        let next = register.draw();
+        let wrapped = next.is_none() && context.settings.time_based;
+        if wrapped {
+            register.reset();
+        }
+        let block = next.or_else(|| if wrapped { register.draw() } else { None })?;
+        Some(Place { offset: block * align, random: true, again: true, wrapped })
     }
 
     fn draw(

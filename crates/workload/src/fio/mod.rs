@@ -16,6 +16,7 @@ mod error;
 mod ini;
 mod job_file;
 mod layout;
+mod lfsr;
 mod options;
 pub mod output;
 mod pattern;

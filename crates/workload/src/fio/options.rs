@@ -9,7 +9,7 @@ use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::Pattern;
 use super::settings::{
-    BLOCK_BYTES_MAX, Engine, ExitWhat, Fallocate, Service, Settings, SyncWrites, verify,
+    BLOCK_BYTES_MAX, Engine, ExitWhat, Fallocate, Generator, Service, Settings, SyncWrites, verify,
 };
 use super::value::{Counts, Expected, NS_PER_S, NS_PER_US, Value};
 
@@ -287,6 +287,11 @@ pub static OPTIONS: &[JobOption] = &[
     set("percentage_random", "", |s, v| {
         v.triple([100; 3], Value::percent).map(|p| s.random_percent = p)
     }),
+    set(
+        "random_generator",
+        "`lfsr`: each block once, threads in the order and from the places of fio; others are drawn alike",
+        |s, v| Generator::parse(v).map(|g| s.generator = g),
+    ),
     flag("norandommap", "", |s, v| v.flag().map(|f| s.norandommap = f)),
     set("randseed", "joined with the seed of the experiment", |s, v| {
         s.randseed = Some(v.text.parse().map_err(|_| "a whole number")?);
@@ -413,7 +418,6 @@ pub static OPTIONS: &[JobOption] = &[
     inert("percentile_list"),
     inert("prio"),
     inert("prioclass"),
-    inert("random_generator"),
     inert("rate_cycle").aka(&["ratecycle"]),
     inert_flag("refill_buffers"),
     inert_flag("registerfiles"),

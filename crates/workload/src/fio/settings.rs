@@ -67,6 +67,7 @@ pub(super) struct Settings {
     pub distribution: Distribution,
     pub random_percent: [u8; 3],
     pub norandommap: bool,
+    pub generator: Generator,
     pub randseed: Option<u64>,
     pub randrepeat: bool,
     pub allrandrepeat: bool,
@@ -180,6 +181,25 @@ pub(super) enum ExitWhat {
     All,
 }
 
+/// `random_generator`: where random blocks come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Generator {
+    /// They are drawn.
+    Drawn,
+    /// From a shift register: each block once.
+    Lfsr,
+}
+
+impl Generator {
+    pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
+        match value.text {
+            "tausworthe" | "tausworthe64" => Ok(Self::Drawn),
+            "lfsr" => Ok(Self::Lfsr),
+            _ => Err("tausworthe, tausworthe64 or lfsr"),
+        }
+    }
+}
+
 /// `sync`: whether every write is synchronous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SyncWrites {
@@ -239,6 +259,7 @@ impl Default for Settings {
             distribution: Distribution::Uniform,
             random_percent: [100; 3],
             norandommap: false,
+            generator: Generator::Drawn,
             randseed: None,
             randrepeat: true,
             allrandrepeat: false,
@@ -284,10 +305,16 @@ impl Settings {
         self.align.map_or(self.blocks[direction.index()].min, |align| align[direction.index()])
     }
 
+    /// Returns whether random blocks come in the order of a shift register.
+    pub(super) fn has_register(&self) -> bool {
+        self.generator == Generator::Lfsr && self.distribution == Distribution::Uniform
+    }
+
     /// Returns whether a block that was hit is left alone until all were.
     pub(super) fn has_map(&self) -> bool {
         self.pattern.random
             && !self.norandommap
+            && !self.has_register()
             && self.align.is_none()
             && self.distribution.allows_map()
     }

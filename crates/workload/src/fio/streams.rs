@@ -15,7 +15,13 @@ pub(super) struct Streams {
     pub placement: Rng,
     pub start: Rng,
     pub rate: Rng,
+    /// Where a shift register begins.
+    pub register: u64,
 }
+
+/// The place of the first thread's register in fio 3.33 with `randrepeat`, seen in its logs; that
+/// of the n-th is n times as far.
+const FIRST_REGISTER: u64 = 0xb189_9bed;
 
 impl Streams {
     /// Of thread `thread` in the run that `root` seeds. Without `randrepeat` and `allrandrepeat`
@@ -25,6 +31,11 @@ impl Streams {
         let pass = if repeats { 0 } else { pass };
         let seeded = root.fork(settings.randseed.unwrap_or(0)).fork(u64::from(thread)).fork(pass);
         let stream = |label| seeded.fork(label);
+        let register = if settings.randrepeat || settings.allrandrepeat {
+            FIRST_REGISTER.wrapping_mul(u64::from(thread) + 1)
+        } else {
+            stream(10).next_u64()
+        };
         Self {
             offset: stream(1),
             zone: stream(2),
@@ -36,6 +47,7 @@ impl Streams {
             placement: root.fork(u64::from(thread)).fork(7),
             start: stream(8),
             rate: stream(9),
+            register,
         }
     }
 }
