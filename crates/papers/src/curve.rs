@@ -81,15 +81,25 @@ pub(crate) struct Fall {
     pub(crate) after: f64,
 }
 
-/// Finds the fall of a run of `seconds` to less than half of its bandwidth, in `windows` equal
-/// windows of time; the first one is left out, since it fills caches. The trough is the least of
-/// `parts` parts of the time that is left. A run that never falls is after it as it was before.
+/// Windows in which a run fills the page cache.
+const FILLING: u32 = 2;
+/// Windows that a fall lasts, at least: more than a wave of write-back.
+const LASTING: u32 = 4;
+
+/// Finds the fall of a run of `seconds` to less than half of its bandwidth until then, in `windows`
+/// equal windows of time; the first ones are left out, since they fill caches. Write-back comes in
+/// waves, so a fall lasts several windows. The trough is the least of `parts` parts of the time that
+/// is left. A run that never falls is after it as it was before.
 pub(crate) fn fall(run: &RunResult, seconds: f64, windows: u32, parts: u32) -> Fall {
     let end = |window: u32| seconds / f64::from(windows) * f64::from(window);
-    let rate = |window: u32| bandwidth_in(run, end(window), end(window + 1));
-    let start = bandwidth_in(run, end(1), end(3));
-    let Some(low) = (3..windows).find(|&window| rate(window) < start / 2.0) else {
-        let mean = bandwidth_in(run, end(1), seconds);
+    let is_low = |&window: &u32| {
+        let before = bandwidth_in(run, end(FILLING), end(window));
+        let next = end((window + LASTING).min(windows));
+        bandwidth_in(run, end(window), end(window + 1)) < before / 2.0
+            && bandwidth_in(run, end(window), next) < before / 2.0
+    };
+    let Some(low) = (FILLING + 1..windows).find(is_low) else {
+        let mean = bandwidth_in(run, end(FILLING), seconds);
         let onset_bytes = written_by(run, seconds);
         return Fall { before: mean, onset_bytes, trough: mean, after: mean };
     };
@@ -97,7 +107,7 @@ pub(crate) fn fall(run: &RunResult, seconds: f64, windows: u32, parts: u32) -> F
     let trough = (0..parts).map(|n| bandwidth_in(run, part(n), part(n + 1)));
     let trough = trough.fold(f64::INFINITY, f64::min);
     Fall {
-        before: bandwidth_in(run, end(1), end(low.saturating_sub(1).max(2))),
+        before: bandwidth_in(run, end(FILLING), end(low.saturating_sub(1).max(FILLING + 1))),
         onset_bytes: written_by(run, end(low)),
         trough,
         after: bandwidth_in(run, end(low), seconds),
@@ -177,6 +187,12 @@ mod tests {
         let fall = fall(&run, 10.0, 10, 2);
         let found = (fall.before, fall.onset_bytes, fall.trough, fall.after);
         assert_eq!(found, (10.0, 59e6, 1.5, 2.5));
+        let wave = [9, 10, 2, 18, 2, 18, 2, 18, 10, 10].iter().scan(0, |sum, mb| {
+            *sum += mb * 1_000_000;
+            Some(*sum)
+        });
+        run.series.written_bytes = wave.collect();
+        assert_eq!(super::fall(&run, 10.0, 10, 2).onset_bytes, 99e6, "waves are no fall");
         run.series.written_bytes = (1..=10).map(|n| n * 1_000_000).collect();
         let steady = super::fall(&run, 10.0, 10, 2);
         assert_eq!((steady.before, steady.trough, steady.after), (1.0, 1.0, 1.0));

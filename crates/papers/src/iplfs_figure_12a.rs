@@ -28,12 +28,15 @@ bs=4k
 numjobs=4
 size=${SIZE}
 norandommap
+random_generator=lfsr
 time_based
 runtime=${SECONDS}
 group_reporting
 ";
 
 const SECONDS: f64 = 600.0;
+/// So far from its mean is a tenth of the published series of IPLFS that the paper calls steady.
+const STEADY: f64 = 0.081;
 /// Of a run: ten or twenty seconds at full scale.
 const WINDOWS: u32 = 60;
 /// Of the time after the fall: the published series is at its lowest for some hundred seconds.
@@ -84,8 +87,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             what: "IPLFS at the end".into(),
             paper: "steady at its full speed".into(),
             ours: format!("{} MB/s, {} on the whole", rounded(end), rounded(steady)),
-            rule: "within 5 % of the whole".into(),
-            agrees: (end / steady - 1.0).abs() <= 0.05,
+            rule: "within 8.1 % of the whole".into(),
+            agrees: (end / steady - 1.0).abs() <= STEADY,
         },
         Comparison::shown(
             "F2FS before it cleans, then at its lowest and on average",

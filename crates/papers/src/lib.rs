@@ -187,6 +187,11 @@ impl Comparison {
         }
     }
 
+    /// The same row without its rule: shown beside one that is judged.
+    fn unjudged(self) -> Self {
+        Self { rule: String::new(), agrees: false, ..self }
+    }
+
     /// A figure of ours beside a statement's: no rule, no judgement.
     fn shown(what: impl Into<String>, ours: String) -> Self {
         let (paper, rule) = (String::new(), String::new());

@@ -114,8 +114,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             agrees: late < early && lfs_late < lfs_early,
         },
         direction(
-            "RM-IPU does not fall; not in the paper's figure",
-            "on the emulated drive it does not",
+            "RM-IPU does not fall",
+            "none: RM-IPU is not in this figure; on the emulated drive it does not",
             format!("{} to {} MB/s", rounded(rm_ipu_early), rounded(rm_ipu_late)),
             rm_ipu_late > 0.75 * rm_ipu_early && rm_ipu_late > late && rm_ipu_late > lfs_late,
         ),
