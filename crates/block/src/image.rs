@@ -108,12 +108,21 @@ impl ImageDevice {
     }
 
     fn write(&mut self, range: BlockRange, data: &Data<'_>, fua: bool) -> Result<(), DeviceError> {
-        let Data::Blocks(blocks) = data else {
-            return Err(DeviceError::Unsupported("pattern write"));
-        };
-        self.info().check(range, blocks.len() as u64)?;
+        self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
         self.check_writable()?;
         self.dirty = true;
+        match data {
+            Data::Blocks(blocks) => self.write_blocks(range, blocks)?,
+            Data::Bytes(bytes) => {
+                let written = self.file.write_all_at(bytes, self.byte_of(range.start.0));
+                written.map_err(|error| host("written", &error))?;
+            }
+            Data::Patterns(_) => return Err(DeviceError::Unsupported("pattern write")),
+        }
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    fn write_blocks(&self, range: BlockRange, blocks: &[Content]) -> Result<(), DeviceError> {
         if blocks.iter().any(|block| matches!(block, Content::Pattern(_))) {
             return Err(DeviceError::Unsupported("pattern write"));
         }
@@ -123,7 +132,7 @@ impl ImageDevice {
             let at = self.byte_of(range.start.0 + (group * MAX_SLICES) as u64);
             write_all(&self.file, slices, at).map_err(|error| host("written", &error.into()))?;
         }
-        if fua { self.flush() } else { Ok(()) }
+        Ok(())
     }
 
     fn discard(&mut self, ranges: &[SectorRange]) -> Result<(), DeviceError> {

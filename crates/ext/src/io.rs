@@ -376,6 +376,18 @@ impl<D: Scheduler> Io<D> {
         }
     }
 
+    /// Writes the bytes of neighbouring blocks of content, which are as large as the device's, at
+    /// once.
+    pub(crate) fn write_content_bytes(
+        &mut self,
+        block: u64,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.written.data += bytes.len() as u64 / BLOCK_SIZE;
+        self.tell_inode(Channel::Data, block)?;
+        self.gatherer.write_bytes(Channel::Data as usize, self.lba(block), bytes)
+    }
+
     /// Returns the device's block with `content` in its part of it.
     fn whole(&mut self, block: u64, content: Content) -> Result<Content, DeviceError> {
         let per = self.per_lba();
