@@ -138,10 +138,23 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     ///
     /// [`BlockDevice::read_shared`]: crate::BlockDevice::read_shared
     pub fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
-        let (lba, end) = (at / BLOCK_SIZE, at.saturating_add(into.len() as u64));
+        !self.waits_to_write(at, into.len()) && self.device.read_shared(at, into)
+    }
+
+    /// Writes bytes from byte `at` of the device on, see [`BlockDevice::write_shared`]; false as
+    /// well if one of their blocks waits to be submitted, or the device has failed.
+    ///
+    /// [`BlockDevice::write_shared`]: crate::BlockDevice::write_shared
+    pub fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        let may = self.failed.is_none() && !self.waits_to_write(at, bytes.len());
+        may && self.device.write_shared(at, bytes)
+    }
+
+    /// A block with one of these bytes waits to be submitted.
+    fn waits_to_write(&self, at: u64, len: usize) -> bool {
+        let (lba, end) = (at / BLOCK_SIZE, at.saturating_add(len as u64));
         let blocks = end.div_ceil(BLOCK_SIZE) - lba;
-        let waits = self.runs.iter().any(|run| run.touches(lba, blocks));
-        !waits && self.device.read_shared(at, into)
+        self.runs.iter().any(|run| run.touches(lba, blocks))
     }
 
     /// Goes on when the reads of this call are through, the last of them at `done`.

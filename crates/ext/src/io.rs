@@ -326,6 +326,12 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.read_shared(at, into)
     }
 
+    /// Writes bytes from byte `at` of the device on, for callers who share the file system; false
+    /// if that cannot be.
+    pub(crate) fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        self.gatherer.write_shared(at, bytes)
+    }
+
     /// From here until [`Self::end_commit`], no other call commits.
     pub(crate) fn begin_commit(&mut self) {
         self.hint(SchedulingHint::Lock { lock: COMMIT, shared: false });

@@ -4,11 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common::TempImage;
-use dovetail_block::{MemoryDevice, Scheduler};
+use dovetail_block::{ImageDevice, MemoryDevice, OverlayDevice, Scheduler};
 use dovetail_ext::{Ext, Options};
 use dovetail_testkit::RecordingDevice;
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode, SetAttr, Simulated};
+use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode, SetAttr, Simulated, Timestamp};
 
 fn new() -> MemoryDevice {
     TempImage::mke2fs(64 << 20, &["-t", "ext4", "-b", "4096", "-J", "size=16"]).load()
@@ -147,4 +147,78 @@ fn a_small_write_into_a_hole_waits_and_one_to_a_block_does_not() {
         assert!(page.iter().all(|byte| *byte == expected(n) || n > 100 && n < 200), "page {n}");
     }
     TempImage::of(&fs.unmount().unwrap()).check_errors();
+}
+
+fn caller_at(tick: i64) -> Caller {
+    Caller { now: Timestamp { seconds: tick, nanoseconds: 0 }, ..Caller::default() }
+}
+
+/// Those that change nothing but bytes of blocks need not be alone; all others do.
+#[test]
+fn overwrites_of_whole_pages_within_a_tick_are_shared() {
+    let image = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-b", "4096"]);
+    let mut fs = mount(ImageDevice::open_read_write(image.text().as_ref()).unwrap());
+    let (file, now) = (create(&mut fs, b"file"), caller_at(1));
+    let overwrite = |fs: &Ext<ImageDevice>, caller: &Caller, page: u64, len: usize| {
+        fs.shared().unwrap().write(caller, file, page * 4096, &vec![7; len]).is_some()
+    };
+    fs.write(&now, file, 0, &vec![1; 64 * 4096]).unwrap();
+    let reserve = Fallocate::Reserve { keep_size: false };
+    fs.fallocate(&now, file, reserve, 64 * 4096, 4096).unwrap();
+    fs.write(&now, file, 70 * 4096, &[1; 4096]).unwrap();
+    fs.write(&now, file, 3 * 4096, &[2; 100]).unwrap();
+    assert!(overwrite(&fs, &now, 5, 8192));
+    let refused = [(2, 8192), (3, 4096), (5, 100), (63, 8192), (64, 4096), (66, 4096), (71, 4096)];
+    for (page, len) in refused {
+        assert!(!overwrite(&fs, &now, page, len), "page {page}, {len} bytes");
+    }
+    assert!(!overwrite(&fs, &caller_at(2), 5, 4096), "times change");
+    fs.write(&caller_at(2), file, 8 * 4096, &[8; 4096]).unwrap();
+    assert!(overwrite(&fs, &caller_at(2), 5, 4096), "and have changed");
+    fs.fsync(file, false).unwrap();
+    let copy = ImageDevice::open_read_only(image.text().as_ref()).unwrap();
+    let content = content_of(&mut mount(OverlayDevice::new(copy)), b"file");
+    let first = |page: usize| content[page * 4096];
+    assert_eq!([3, 4, 5, 6, 7, 8, 64].map(first), [2, 1, 7, 7, 1, 8, 0]);
+}
+
+#[test]
+fn shared_and_other_writes_of_one_file_come_back() {
+    let image = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-b", "4096"]);
+    let mut fs = mount(ImageDevice::open_read_write(image.text().as_ref()).unwrap());
+    let (file, mut rng) = (create(&mut fs, b"file"), Rng::new(5));
+    let (mut expected, mut shared) = (vec![0; 1 << 20], 0);
+    fs.write(&caller_at(0), file, 0, &expected).unwrap();
+    for n in 0..3000_usize {
+        let (page, pages) = (rng.below(240) as usize, 1 + rng.below(10) as usize);
+        let (mut from, mut end) = (page * 4096, (page + pages) * 4096);
+        if rng.chance(0.1) {
+            (from, end) = (from + 5, end - 7);
+        }
+        if rng.chance(0.02) {
+            let (at, len) = (from as u64, (end - from) as u64);
+            fs.fallocate(&caller_at(0), file, Fallocate::PunchHole, at, len).unwrap();
+            expected[from..end].fill(0);
+            continue;
+        }
+        let (caller, bytes) = (caller_at(n as i64 / 20), vec![n as u8; end - from]);
+        let done = fs.shared().unwrap().write(&caller, file, from as u64, &bytes);
+        shared += u64::from(done.is_some());
+        done.unwrap_or_else(|| fs.write(&caller, file, from as u64, &bytes).unwrap());
+        expected[from..end].copy_from_slice(&bytes);
+        if n % 50 == 0 {
+            fs.fsync(file, true).unwrap();
+            let copy = ImageDevice::open_read_only(image.text().as_ref()).unwrap();
+            let mut overlay = mount(OverlayDevice::new(copy));
+            assert!(content_of(&mut overlay, b"file") == expected, "cut {n}");
+        }
+        // a read that is alone would bring pages into memory, which then are in the way
+        let mut found = vec![0xEE; expected.len()];
+        let read = fs.shared().unwrap().read(file, 0, &mut found);
+        read.unwrap_or_else(|| fs.read(file, 0, &mut found).unwrap());
+        assert!(found == expected, "step {n}");
+    }
+    assert!(shared > 300, "{shared}");
+    fs.unmount().unwrap();
+    image.check_errors();
 }

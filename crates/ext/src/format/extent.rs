@@ -442,7 +442,9 @@ mod tests {
         ) {
             let (mut list, mut block): (Vec<Extent>, u32) = (Vec::new(), 0);
             for (len, gap, written) in lens {
-                let extent = Extent { block: block + gap, len, start: BlockAddr((block + gap).into()), written };
+                let first = block + gap;
+                let start = BlockAddr(first.into());
+                let extent = Extent { block: first, len, start, written };
                 block = extent.end() as u32;
                 match list.last_mut() {
                     Some(last) if last.takes(&extent) => last.len += len,
@@ -452,11 +454,11 @@ mod tests {
             let (from, end) = (at.0, u64::from(at.0) + at.1);
             let room = list.len() + spare;
             let mut bytes = vec![0; ENTRY * (room + 1)];
-            let node = ExtentNode { entries: ExtentEntries::Leaf(list.clone()), ..ExtentNode::new_leaf(bytes.len()) };
-            node.encode(&mut bytes);
+            let entries = ExtentEntries::Leaf(list.clone());
+            ExtentNode { entries, ..ExtentNode::new_leaf(bytes.len()) }.encode(&mut bytes);
             let before = bytes.clone();
             let done = mark_written_in(&mut bytes, from, end);
-            let inside = |e: &Extent| u64::from(e.block) <= from.into() && e.end() >= end && !e.written;
+            let inside = |e: &Extent| e.block <= from && e.end() >= end && !e.written;
             let mut expected: Vec<Extent> = Vec::new();
             for extent in &list {
                 for block in extent.block..extent.end() as u32 {

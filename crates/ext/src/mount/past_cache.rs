@@ -1,12 +1,12 @@
 //! Whole pages of a mount's writes, which go from the caller's bytes to their blocks: a copy in the
 //! page cache would be written soon, and the system above has one of its own.
 //!
-//! Content is written as soon as its blocks belong to the file, and a commit comes between calls, so
-//! that none leads to blocks that hold something else. Small writes into holes keep the way through
+//! Content is written as soon as its blocks belong to the file, and a commit comes between calls,
+//! so that none leads to blocks that hold something else. Small writes into holes keep the way through
 //! the cache: they get places in longer runs, later.
 
 use dovetail_block::{BLOCK_SIZE, Scheduler};
-use dovetail_vfs::kit::WriteData;
+use dovetail_vfs::kit::{Parts, WriteData};
 
 use super::Ext;
 use super::map::{Run, State};
@@ -18,8 +18,8 @@ const LEAST_IN_HOLES: usize = 16;
 
 /// A write that goes past the cache.
 pub(super) struct PastCache<'a> {
-    /// The parts before, of and after whole pages, each with the byte of the file where it begins.
-    pub(super) parts: [(u64, &'a [u8]); 3],
+    /// The parts before, of and after whole pages.
+    pub(super) parts: Parts<'a>,
     /// The runs of the whole pages as they are before the write.
     pub(super) runs: Vec<Run>,
 }

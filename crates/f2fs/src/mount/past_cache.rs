@@ -1,5 +1,5 @@
-//! Large writes of a mount, which go from the caller's bytes to the device: a copy in the page cache
-//! would be written soon, and the system above has one of its own.
+//! Large writes of a mount, which go from the caller's bytes to the device: a copy in the page
+//! cache would be written soon, and the system above has one of its own.
 //!
 //! Only where a block simply goes to the next place of its log. Whatever holds pages back, or has
 //! rules for where they go, keeps the way through the cache.
@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::Error;
-use dovetail_vfs::kit::WriteData;
+use dovetail_vfs::kit::{Parts, WriteData};
 
 use super::F2fs;
 use super::data::WritebackReason;
@@ -42,7 +42,7 @@ impl<D: Scheduler> F2fs<D> {
         ino: Nid,
         offset: u64,
         data: WriteData<'a>,
-    ) -> Result<Option<[(u64, &'a [u8]); 3]>, Failure> {
+    ) -> Result<Option<Parts<'a>>, Failure> {
         let Some(parts) = data.around_whole_pages(offset, LEAST_PAGES) else { return Ok(None) };
         let is_plain = self.superblock.variant == Variant::F2fs
             && !self.superblock.is_zoned()

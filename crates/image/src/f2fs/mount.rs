@@ -9,8 +9,8 @@ use crate::format::{PAGE_CACHE, device, not_mounted};
 use crate::medium::Device;
 use crate::{Error, Mount, Source};
 
-/// Bytes of nodes that a mount keeps beside those that wait to be written, of which there are as many
-/// at most (assumed): 4 KiB an inode, and the system above keeps its own.
+/// Bytes of nodes that a mount keeps beside those that wait to be written, of which there are as
+/// many at most (assumed): 4 KiB an inode, and the system above keeps its own.
 const NODE_CACHE: u64 = 16 << 20;
 
 pub(super) fn mount(

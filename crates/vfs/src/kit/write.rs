@@ -19,6 +19,9 @@ pub enum WriteData<'a> {
     },
 }
 
+/// Parts of a write that follow each other, each with the byte of the file where it begins.
+pub type Parts<'a> = [(u64, &'a [u8]); 3];
+
 /// The part of a write that lies in one page of the file.
 #[derive(Clone, Debug)]
 pub struct PageWrite<'a> {
@@ -72,9 +75,8 @@ impl<'a> WriteData<'a> {
     }
 
     /// The whole pages of bytes in the write when it begins at byte `offset` of the file: the parts
-    /// before them, of them and after them, each with the byte of the file where it begins. `None`
-    /// if there are fewer than `least`.
-    pub fn around_whole_pages(self, offset: u64, least: u64) -> Option<[(u64, &'a [u8]); 3]> {
+    /// before them, of them and after them. `None` if there are fewer than `least`.
+    pub fn around_whole_pages(self, offset: u64, least: u64) -> Option<Parts<'a>> {
         let Self::Bytes(bytes) = self else { return None };
         let (from, end) = (offset.next_multiple_of(BLOCK_SIZE), offset + self.len());
         let to = end / BLOCK_SIZE * BLOCK_SIZE;
@@ -189,7 +191,7 @@ mod tests {
         let bytes: Vec<u8> = (0..20_000).map(|n| n as u8).collect();
         for (offset, len, whole) in [
             (0, 8192, Some((0, 8192))),
-            (100, 20_000, Some((4096, 16384))),
+            (100, 20_000, Some((4096, 12288))),
             (4096, 4096, None),
             (100, 8192, None),
             (1, 4095, None),
