@@ -1,5 +1,6 @@
 //! `cargo xtask fuse-bench`: our mount beside fuse2fs and beside libfuse's passthrough_ll, which is
-//! what FUSE itself can do. One machine, one run: figures of different runs are not comparable.
+//! what FUSE itself can do: with its writeback cache, and with a request for each write, as ours
+//! has it. One machine, one run: figures of different runs are not comparable.
 
 use std::fs;
 use std::io::Write;
@@ -27,10 +28,21 @@ const FILES: usize = 20_000;
 const FILE_SIZE: usize = 1024;
 const GIB: u64 = 4;
 
-/// Results of one file system: a figure a measure, larger is better.
+/// One of the programs that are compared, and its figures: one a measure, larger is better.
 struct Column {
     name: &'static str,
+    served: Served,
+    /// Small files that it can have.
+    files: usize,
     figures: Vec<f64>,
+    /// Memory of its own in MiB, when the small files have been read.
+    memory: f64,
+}
+
+impl Column {
+    fn new(name: &'static str, served: Served, files: usize) -> Self {
+        Self { name, served, files, figures: Vec::new(), memory: 0.0 }
+    }
 }
 
 /// Random reads end when each block was read: the kernel has the second time's content.
@@ -68,7 +80,8 @@ const MEASURES: [(&str, &[&str], &str); 5] = [
 const SMALL_FILES: [&str; 4] =
     ["create, files/s", "stat, files/s", "read, files/s", "delete, files/s"];
 
-/// Ours is F2FS, or what `--fs` says; fuse2fs is ext4.
+/// Ours is F2FS, or what `--fs` says; fuse2fs is ext4. All are mounted at the same time, and each
+/// measure is taken of one after the other: what else the machine does changes with time.
 pub(crate) fn fuse_bench(arguments: &[String]) -> Result<(), String> {
     let (format, _) = Format::take(arguments)?;
     install(&PACKAGES)?;
@@ -77,34 +90,42 @@ pub(crate) fn fuse_bench(arguments: &[String]) -> Result<(), String> {
     }
     let program = dovetail()?;
     let place = Workplace::new("fuse-bench")?;
-    let columns = [ours(format, &place, &program)?, fuse2fs(&place)?, passthrough(&place)?];
+    let example = compile_passthrough(&place)?;
+    let fuse2fs = fuse2fs(&place)?;
+    let few = FILES * 3 / 4;
+    let mut columns = [
+        Column::new("dovetail", format.mount(&place, &program, GIB)?.1, FILES),
+        Column::new("fuse2fs", fuse2fs, FILES),
+        Column::new("passthrough_ll", passthrough(&place, &example, "writeback,")?, few),
+        Column::new("a request a write", passthrough(&place, &example, "")?, few),
+    ];
+    for (what, arguments, field) in MEASURES {
+        for column in &mut columns {
+            let figure = fio(&column.served.directory, arguments, field)?;
+            eprintln!("{}: {what}: {figure:.0}", column.name);
+            column.figures.push(figure);
+        }
+    }
+    for column in &mut columns {
+        small_files(column)?;
+        eprintln!("{}: {} small files: {:.0?}", column.name, column.files, column.figures);
+    }
     print_table(&columns);
-    Ok(())
+    columns.into_iter().try_for_each(|column| column.served.end())
 }
 
-fn ours(format: Format, place: &Workplace, program: &Path) -> Result<Column, String> {
-    let (image, served) = format.mount(place, program, GIB)?;
-    let column = measure("dovetail", &served.directory, FILES)?;
-    served.end()?;
-    fs::remove_file(image).map_err(|error| error.to_string())?;
-    Ok(column)
-}
-
-fn fuse2fs(place: &Workplace) -> Result<Column, String> {
-    let image = Format::Ext4.make(place, GIB << 30, &[])?;
+fn fuse2fs(place: &Workplace) -> Result<Served, String> {
+    // ours may be called ext4.img as well
+    let image = place.path.join("fuse2fs.img");
+    fs::rename(Format::Ext4.make(place, GIB << 30, &[])?, &image)
+        .map_err(|error| error.to_string())?;
     let directory = place.folder("fuse2fs")?;
     let mut command = Command::new("fuse2fs");
     command.args(["-f", "-o", "fakeroot"]).args([&image, &directory]).stderr(Stdio::null());
-    let served = Served::start(&mut command, &directory)?;
-    let column = measure("fuse2fs", &served.directory, FILES)?;
-    served.end()?;
-    fs::remove_file(image).map_err(|error| error.to_string())?;
-    Ok(column)
+    Served::start(&mut command, &directory)
 }
 
-/// passthrough_ll over a folder of the machine's own file system, with the kernel's cache for
-/// writes and for names.
-fn passthrough(place: &Workplace) -> Result<Column, String> {
+fn compile_passthrough(place: &Workplace) -> Result<PathBuf, String> {
     let program = place.path.join("passthrough_ll");
     let flags = Command::new("pkg-config").args(["fuse3", "--cflags", "--libs"]).output();
     let flags = flags.map_err(|error| error.to_string())?.stdout;
@@ -115,30 +136,22 @@ fn passthrough(place: &Workplace) -> Result<Column, String> {
         .arg(&program)
         .arg(PASSTHROUGH)
         .args(flags.split_whitespace()))?;
-    let (source, directory) = (place.folder("source")?, place.folder("passthrough")?);
-    let options = format!("source={},writeback,cache=always,timeout=86400", source.display());
+    Ok(program)
+}
+
+/// passthrough_ll over a folder of the machine's own file system, with the kernel's cache for names
+/// and for what is read, and more `options`.
+fn passthrough(place: &Workplace, program: &Path, options: &str) -> Result<Served, String> {
+    let number = options.len();
+    let source = place.folder(&format!("source{number}"))?;
+    let directory = place.folder(&format!("passthrough{number}"))?;
+    let options = format!("source={},{options}cache=always,timeout=86400", source.display());
     // it keeps a file open for each inode that the kernel knows, and 20,000 is a usual limit of
     // open files
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n $(ulimit -Hn) && exec \"$@\"", "sh"]).arg(program);
     command.args(["-f", "-o", &options]).arg(&directory).stderr(Stdio::null());
-    let served = Served::start(&mut command, &directory)?;
-    let column = measure("passthrough_ll", &served.directory, FILES * 3 / 4)?;
-    served.end()?;
-    Ok(column)
-}
-
-fn measure(name: &'static str, directory: &Path, files: usize) -> Result<Column, String> {
-    let mut figures = Vec::new();
-    for (what, arguments, field) in MEASURES {
-        let figure = fio(directory, arguments, field)?;
-        eprintln!("{name}: {what}: {figure:.0}");
-        figures.push(figure);
-    }
-    let small = small_files(&directory.join("small"), files)?;
-    eprintln!("{name}: {files} small files: {small:.0?}");
-    figures.extend(small);
-    Ok(Column { name, figures })
+    Served::start(&mut command, &directory)
 }
 
 /// Runs fio on files of its own and gives the sum over its jobs: `bw` in MiB/s, `iops`.
@@ -175,19 +188,21 @@ fn fio(directory: &Path, arguments: &[&str], field: &str) -> Result<f64, String>
     Ok(if field == "bw" { (number(6) + number(47)) / 1024.0 } else { number(7) + number(48) })
 }
 
-/// Files a second of making, looking at, reading and deleting; each starts without caches.
-fn small_files(folder: &Path, count: usize) -> Result<[f64; 4], String> {
-    fs::create_dir(folder).map_err(|error| error.to_string())?;
+/// Files a second of making, looking at, reading and deleting, each of which starts without caches,
+/// and the program's memory before they are deleted.
+fn small_files(column: &mut Column) -> Result<(), String> {
+    let folder = column.served.directory.join("small");
+    fs::create_dir(&folder).map_err(|error| error.to_string())?;
     let content = vec![b'x'; FILE_SIZE];
-    let paths: Vec<PathBuf> = (0..count).map(|n| folder.join(format!("file{n}"))).collect();
+    let paths: Vec<PathBuf> = (0..column.files).map(|n| folder.join(format!("file{n}"))).collect();
     let make =
         |path: &PathBuf| fs::File::create(path).and_then(|mut file| file.write_all(&content));
-    Ok([
-        rate(&paths, make)?,
-        rate(&paths, |path| fs::metadata(path).map(drop))?,
-        rate(&paths, |path| fs::read(path).map(drop))?,
-        rate(&paths, |path| fs::remove_file(path))?,
-    ])
+    column.figures.push(rate(&paths, make)?);
+    column.figures.push(rate(&paths, |path| fs::metadata(path).map(drop))?);
+    column.figures.push(rate(&paths, |path| fs::read(path).map(drop))?);
+    column.memory = column.served.own_memory()?;
+    column.figures.push(rate(&paths, |path| fs::remove_file(path))?);
+    Ok(())
 }
 
 fn rate(paths: &[PathBuf], work: impl Fn(&PathBuf) -> std::io::Result<()>) -> Result<f64, String> {
@@ -204,16 +219,19 @@ fn drop_caches() {
     let _ = fs::write("/proc/sys/vm/drop_caches", "3"); // not as root: all have the same advantage
 }
 
-fn print_table(columns: &[Column; 3]) {
-    let names = MEASURES.iter().map(|measure| measure.0).chain(SMALL_FILES);
-    let [ours, fuse2fs, passthrough] = columns;
-    println!(
-        "| | {} | {} | {} | to fuse2fs | to passthrough_ll |",
-        ours.name, fuse2fs.name, passthrough.name
-    );
-    println!("|---|---|---|---|---|---|");
-    for (row, name) in names.enumerate() {
-        let (a, b, c) = (ours.figures[row], fuse2fs.figures[row], passthrough.figures[row]);
-        println!("| {name} | {a:.0} | {b:.0} | {c:.0} | {:.2} | {:.2} |", a / b, a / c);
+/// Each figure, and ours as a multiple of the others'.
+fn print_table(columns: &[Column; 4]) {
+    let names = columns.each_ref().map(|column| column.name);
+    let [_, others @ ..] = names;
+    println!("| | {} | to {} |", names.join(" | "), others.join(" | to "));
+    println!("|---|---|---|---|---|---|---|---|");
+    let rows = MEASURES.iter().map(|measure| measure.0).chain(SMALL_FILES);
+    for (row, name) in rows.enumerate() {
+        let [ours, others @ ..] = columns.each_ref().map(|column| column.figures[row]);
+        let ratios = others.map(|other| format!("{:.2}", ours / other)).join(" | ");
+        let others = others.map(|other| format!("{other:.0}")).join(" | ");
+        println!("| {name} | {ours:.0} | {others} | {ratios} |");
     }
+    let memory = columns.each_ref().map(|column| format!("{:.0}", column.memory)).join(" | ");
+    println!("| memory of its own, MiB | {memory} | | | |");
 }

@@ -79,6 +79,15 @@ impl Served {
         matches!(self.program.try_wait(), Ok(None))
     }
 
+    /// Memory of the program that no file stands behind, in MiB.
+    pub(crate) fn own_memory(&self) -> Result<f64, String> {
+        let path = format!("/proc/{}/status", self.program.id());
+        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+        kib.map(|kib| kib / 1024.0).ok_or_else(|| format!("{path} has no RssAnon"))
+    }
+
     /// Unmounts and waits for the program to end as it should.
     pub(crate) fn end(mut self) -> Result<(), String> {
         run(Command::new("umount").arg(&self.directory))?;

@@ -1,6 +1,8 @@
 //! The commands that a device performs.
 
-use crate::addr::{BlockRange, Lba, SectorRange};
+use std::sync::Arc;
+
+use crate::addr::{BLOCK_SIZE, BlockRange, Lba, SectorRange};
 use crate::content::{Content, Pattern};
 use crate::device::DeviceError;
 use crate::devirtualize::Devirtualize;
@@ -37,15 +39,18 @@ pub enum Data<'a> {
     Patterns(Pattern),
     /// One content for each block.
     Blocks(&'a [Content]),
+    /// The bytes of all blocks, one after the other; whole blocks.
+    Bytes(&'a [u8]),
 }
 
-impl Data<'_> {
+impl<'a> Data<'a> {
     /// Number of blocks given; `None` for patterns, of which there are as many as the range has
     /// blocks.
     pub const fn blocks(&self) -> Option<u64> {
         match self {
             Self::Patterns(_) => None,
             Self::Blocks(blocks) => Some(blocks.len() as u64),
+            Self::Bytes(bytes) => Some(bytes.len() as u64 / BLOCK_SIZE),
         }
     }
 
@@ -54,6 +59,23 @@ impl Data<'_> {
         match self {
             Self::Patterns(first) => Content::Pattern(first.nth(i)),
             Self::Blocks(blocks) => blocks[i as usize].clone(),
+            Self::Bytes(bytes) => Content::Bytes(Arc::new(bytes.as_chunks().0[i as usize])),
+        }
+    }
+
+    /// The blocks from `from` on, `count` of them.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn part(self, from: u64, count: u64) -> Data<'a> {
+        let (first, end) = (from as usize, (from + count) as usize);
+        match self {
+            Self::Patterns(pattern) => Self::Patterns(pattern.nth(from)),
+            Self::Blocks(blocks) => Self::Blocks(&blocks[first..end]),
+            Self::Bytes(bytes) => {
+                Self::Bytes(&bytes[first * BLOCK_SIZE as usize..end * BLOCK_SIZE as usize])
+            }
         }
     }
 }

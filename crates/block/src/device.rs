@@ -294,6 +294,14 @@ pub trait BlockDevice {
     fn read_shared(&self, _at: u64, _into: &mut [u8]) -> bool {
         false
     }
+
+    /// Writes bytes from byte `at` on, for one of several who read and write at the same time. As
+    /// an ordinary write it is volatile until a flush. False if it cannot be done so, or fails:
+    /// then the range holds anything, and a [`Command::Write`] does it, or says why not. See
+    /// [`Self::read_shared`].
+    fn write_shared(&self, _at: u64, _bytes: &[u8]) -> bool {
+        false
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
@@ -312,6 +320,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
     fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
         (**self).read_shared(at, into)
     }
+
+    fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        (**self).write_shared(at, bytes)
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
@@ -329,6 +341,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
 
     fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
         (**self).read_shared(at, into)
+    }
+
+    fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        (**self).write_shared(at, bytes)
     }
 }
 

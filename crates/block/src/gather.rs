@@ -138,10 +138,23 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     ///
     /// [`BlockDevice::read_shared`]: crate::BlockDevice::read_shared
     pub fn read_shared(&self, at: u64, into: &mut [u8]) -> bool {
-        let (lba, end) = (at / BLOCK_SIZE, at.saturating_add(into.len() as u64));
+        !self.waits_to_write(at, into.len()) && self.device.read_shared(at, into)
+    }
+
+    /// Writes bytes from byte `at` of the device on, see [`BlockDevice::write_shared`]; false as
+    /// well if one of their blocks waits to be submitted, or the device has failed.
+    ///
+    /// [`BlockDevice::write_shared`]: crate::BlockDevice::write_shared
+    pub fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        let may = self.failed.is_none() && !self.waits_to_write(at, bytes.len());
+        may && self.device.write_shared(at, bytes)
+    }
+
+    /// A block with one of these bytes waits to be submitted.
+    fn waits_to_write(&self, at: u64, len: usize) -> bool {
+        let (lba, end) = (at / BLOCK_SIZE, at.saturating_add(len as u64));
         let blocks = end.div_ceil(BLOCK_SIZE) - lba;
-        let waits = self.runs.iter().any(|run| run.touches(lba, blocks));
-        !waits && self.device.read_shared(at, into)
+        self.runs.iter().any(|run| run.touches(lba, blocks))
     }
 
     /// Goes on when the reads of this call are through, the last of them at `done`.
@@ -209,6 +222,34 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
             self.filled |= 1 << channel;
         }
         run.blocks.push(content);
+        Ok(())
+    }
+
+    /// Writes the bytes of whole blocks at once, without a copy of them.
+    ///
+    /// # Errors
+    /// An error of the device, now or before.
+    pub fn write_bytes(
+        &mut self,
+        channel: usize,
+        lba: u64,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        let (mut from, blocks) = (0, bytes.len() as u64 / BLOCK_SIZE);
+        self.submit_touched(lba, blocks)?;
+        while from < blocks {
+            self.check()?;
+            let most = (blocks - from).min(self.max_run as u64);
+            let count = (1..most).find(|i| self.is_border(lba + from + i)).unwrap_or(most);
+            let range = BlockRange::new(Lba(lba + from), count);
+            let (data, hints) = (Data::Bytes(bytes).part(from, count), self.hints[channel]);
+            let write = Command::Write { range, data, hints, fua: false };
+            let completion = among_writers(&mut self.device, self.writers, |device| {
+                device.submit(self.now, write)
+            });
+            self.complete(completion)?;
+            from += count;
+        }
         Ok(())
     }
 
@@ -366,6 +407,8 @@ fn among_writers<D: Scheduler, T>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::content::Pattern;
     use crate::memory::MemoryDevice;
@@ -382,6 +425,21 @@ mod tests {
         (6..24).for_each(|lba| io.write(0, lba, pattern(lba)).unwrap());
         io.flush().unwrap();
         assert_eq!(io.device().below().used().count(), 18);
+    }
+
+    #[test]
+    fn bytes_are_written_at_once_over_what_was_gathered_before() {
+        let zoned = ZonedDevice::new(MemoryDevice::new(24), Zones::covering(Lba(8), 16, 8, 8));
+        let mut io = Gatherer::new(zoned, [Hints::default()], 3, SimTime::ZERO);
+        (0..6).for_each(|lba| io.write(0, lba, pattern(lba)).unwrap());
+        let bytes: Vec<u8> = (0..8 * 4096).map(|at| (at / 4096) as u8).collect();
+        io.write_bytes(0, 4, &bytes).unwrap();
+        let mut found = vec![Content::Empty; 12];
+        io.start_read(0, &mut found).unwrap();
+        for (n, content) in (0_u8..).zip(found) {
+            let of_bytes = n.checked_sub(4).map(|n| Content::Bytes(Arc::new([n; 4096])));
+            assert_eq!(content, of_bytes.unwrap_or_else(|| pattern(n.into())), "block {n}");
+        }
     }
 
     #[test]

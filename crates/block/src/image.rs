@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dovetail_time::SimTime;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom as RawSeek, fallocate};
@@ -29,7 +30,7 @@ pub struct ImageDevice {
     writable: bool,
     discard: bool,
     /// Something was written since the last flush.
-    dirty: bool,
+    dirty: AtomicBool,
     /// Buffer of reads.
     buffer: Vec<u8>,
 }
@@ -75,7 +76,7 @@ impl ImageDevice {
             blocks: len / BLOCK_SIZE,
             writable,
             discard,
-            dirty: true,
+            dirty: AtomicBool::new(true),
             buffer: Vec::new(),
         })
     }
@@ -108,12 +109,21 @@ impl ImageDevice {
     }
 
     fn write(&mut self, range: BlockRange, data: &Data<'_>, fua: bool) -> Result<(), DeviceError> {
-        let Data::Blocks(blocks) = data else {
-            return Err(DeviceError::Unsupported("pattern write"));
-        };
-        self.info().check(range, blocks.len() as u64)?;
+        self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
         self.check_writable()?;
-        self.dirty = true;
+        *self.dirty.get_mut() = true;
+        match data {
+            Data::Blocks(blocks) => self.write_blocks(range, blocks)?,
+            Data::Bytes(bytes) => {
+                let written = self.file.write_all_at(bytes, self.byte_of(range.start.0));
+                written.map_err(|error| host("written", &error))?;
+            }
+            Data::Patterns(_) => return Err(DeviceError::Unsupported("pattern write")),
+        }
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    fn write_blocks(&self, range: BlockRange, blocks: &[Content]) -> Result<(), DeviceError> {
         if blocks.iter().any(|block| matches!(block, Content::Pattern(_))) {
             return Err(DeviceError::Unsupported("pattern write"));
         }
@@ -123,7 +133,7 @@ impl ImageDevice {
             let at = self.byte_of(range.start.0 + (group * MAX_SLICES) as u64);
             write_all(&self.file, slices, at).map_err(|error| host("written", &error.into()))?;
         }
-        if fua { self.flush() } else { Ok(()) }
+        Ok(())
     }
 
     fn discard(&mut self, ranges: &[SectorRange]) -> Result<(), DeviceError> {
@@ -133,7 +143,7 @@ impl ImageDevice {
         let inside =
             || ranges.iter().map(|range| range.blocks_inside()).filter(|range| range.blocks > 0);
         inside().try_for_each(|range| self.info().check(range, range.blocks))?;
-        self.dirty = true;
+        *self.dirty.get_mut() = true;
         inside().try_for_each(|range| {
             let (start, len) = (self.byte_of(range.start.0), range.blocks * BLOCK_SIZE);
             punch(&self.file, start, len).map_err(|error| host("discarded", &error.into()))
@@ -145,11 +155,11 @@ impl ImageDevice {
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
-        if !self.writable || !self.dirty {
+        if !self.writable || !*self.dirty.get_mut() {
             return Ok(());
         }
         self.file.sync_data().map_err(|error| host("flushed", &error))?;
-        self.dirty = false;
+        *self.dirty.get_mut() = false;
         Ok(())
     }
 
@@ -173,7 +183,7 @@ impl ImageDevice {
 
     fn write_zeros(&mut self, from: u64, to: u64) -> Result<(), DeviceError> {
         let zeros = vec![0; KEPT_BUFFER];
-        self.dirty = true;
+        *self.dirty.get_mut() = true;
         for at in (from..to).step_by(KEPT_BUFFER) {
             let len = (to - at).min(KEPT_BUFFER as u64) as usize;
             self.file.write_all_at(&zeros[..len], at).map_err(|error| host("written", &error))?;
@@ -247,6 +257,16 @@ impl BlockDevice for ImageDevice {
         let end = at.checked_add(into.len() as u64);
         let inside = end.is_some_and(|end| end <= self.blocks * BLOCK_SIZE);
         inside && self.file.read_exact_at(into, self.offset + at).is_ok()
+    }
+
+    fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        let end = at.checked_add(bytes.len() as u64);
+        let inside = end.is_some_and(|end| end <= self.blocks * BLOCK_SIZE);
+        if !inside || !self.writable {
+            return false;
+        }
+        self.dirty.store(true, Ordering::Release);
+        self.file.write_all_at(bytes, self.offset + at).is_ok()
     }
 }
 

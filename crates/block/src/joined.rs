@@ -133,12 +133,7 @@ impl<D: BlockDevice> JoinedDevice<D> {
         for member in &mut self.members {
             let Some(part) = shared(range, member.range) else { continue };
             let from = part.start.0 - range.start.0;
-            let data = match data {
-                Data::Patterns(first) => Data::Patterns(first.nth(from)),
-                Data::Blocks(blocks) => {
-                    Data::Blocks(&blocks[from as usize..(from + part.blocks) as usize])
-                }
-            };
+            let data = data.part(from, part.blocks);
             let range = within(part, member.range);
             let write = Command::Write { range, data, hints, fua };
             done = done.max(member.device.submit(at, write)?.done);

@@ -326,6 +326,12 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.read_shared(at, into)
     }
 
+    /// Writes bytes from byte `at` of the device on, for callers who share the file system; false
+    /// if that cannot be.
+    pub(crate) fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        self.gatherer.write_shared(at, bytes)
+    }
+
     /// From here until [`Self::end_commit`], no other call commits.
     pub(crate) fn begin_commit(&mut self) {
         self.hint(SchedulingHint::Lock { lock: COMMIT, shared: false });
@@ -374,6 +380,18 @@ impl<D: Scheduler> Io<D> {
         } else {
             self.gatherer.write_part(channel as usize, lba, content)
         }
+    }
+
+    /// Writes the bytes of neighbouring blocks of content, which are as large as the device's, at
+    /// once.
+    pub(crate) fn write_content_bytes(
+        &mut self,
+        block: u64,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.written.data += bytes.len() as u64 / BLOCK_SIZE;
+        self.tell_inode(Channel::Data, block)?;
+        self.gatherer.write_bytes(Channel::Data as usize, self.lba(block), bytes)
     }
 
     /// Returns the device's block with `content` in its part of it.

@@ -21,6 +21,7 @@ mod mke2fs;
 mod mkfs;
 mod model;
 mod mounted;
+mod past_cache;
 mod simulated;
 mod truth;
 mod walk;

@@ -28,6 +28,7 @@ mod mkfs;
 mod model;
 mod mount_options;
 mod mounted;
+mod past_cache;
 mod remap;
 mod salvage;
 mod tools;

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFREG};
 use dovetail_vfs::{
     Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr,
-    XattrFlags,
+    SharedCalls, XattrFlags,
 };
 use fuser::{
     BsdFileFlags, Errno, FileHandle, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
@@ -433,8 +433,13 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
-        let written = self.serve("write", ino, |fs| {
-            if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+        let drops_set_id = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let overwrite = |fs: &dyn SharedCalls| {
+            let written = (!drops_set_id).then(|| fs.write(&asker.caller, ino, offset, data))?;
+            written.map(|()| data.len())
+        };
+        let written = self.shared.write(ino, overwrite, |fs| {
+            if drops_set_id {
                 rules::drop_set_id(fs, &asker, ino)?;
             }
             if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {

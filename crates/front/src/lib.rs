@@ -1,12 +1,13 @@
 //! Mounts a [`dovetail_vfs::FileSystem`] through FUSE.
 //!
-//! An adapter only: requests become calls behind one lock, and results become replies. Reads share
-//! the lock where the file system can answer them without a change of itself
-//! ([`dovetail_vfs::SharedCalls`]); all other calls come one at a time. The kernel checks
-//! permissions (`default_permissions`), and keeps names, attributes and content for long because
-//! nobody else changes the volume. A write goes through that cache at once: a kernel that collects
-//! writes (FUSE's writeback cache) learns only later that the volume is full, and write(2) cannot
-//! tell. Beside `dovetail-serve` this is the only crate with a wall clock and threads.
+//! An adapter only: requests become calls behind one lock, and results become replies. Reads, and
+//! writes that change nothing but bytes of blocks, share the lock where the file system can answer
+//! them without a change of itself ([`dovetail_vfs::SharedCalls`]); all other calls come one at a
+//! time. The kernel checks permissions (`default_permissions`), and keeps names, attributes and
+//! content for long because nobody else changes the volume. A write goes through that cache at
+//! once: a kernel that collects writes (FUSE's writeback cache) learns only later that the volume
+//! is full, and write(2) cannot tell. Beside `dovetail-serve` this is the only crate with a wall
+//! clock and threads.
 //!
 //! The process never asks its own mount for anything: a thread that waits for the threads that
 //! serve it can no longer be killed once they are.

@@ -92,6 +92,19 @@ impl Shared {
         })
     }
 
+    /// Writes, beside others who read and write, if `ask` has an answer, or else alone with `work`.
+    pub(crate) fn write(
+        &self,
+        ino: Ino,
+        ask: impl FnOnce(&dyn SharedCalls) -> Option<usize>,
+        work: impl FnOnce(&mut dyn FileSystem) -> Result<usize, Error>,
+    ) -> Result<usize, Errno> {
+        Operation::new("write", ino).logged(|| match self.ask(ask)? {
+            Some(written) => Ok(written),
+            None => self.call(work),
+        })
+    }
+
     /// The attributes of an inode, as [`Self::read`] its content.
     pub(crate) fn getattr(&self, ino: Ino) -> Result<Attr, Errno> {
         Operation::new("getattr", ino).logged(|| match self.ask(|fs| fs.getattr(ino))? {

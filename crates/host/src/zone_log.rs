@@ -212,10 +212,7 @@ impl<D: BlockDevice> ZoneLog<D> {
             now = self.make_room(now)?;
             let room = self.room(Purpose::Host)?;
             let count = room.min(range.blocks - from);
-            let part = match data {
-                Data::Patterns(first) => Data::Patterns(first.nth(from)),
-                Data::Blocks(all) => Data::Blocks(&all[from as usize..(from + count) as usize]),
-            };
+            let part = data.part(from, count);
             let blocks = range.start.0 + from..range.start.0 + from + count;
             let written = (part, hints, fua);
             done = done.max(self.append(now, Purpose::Host, (count, blocks), written)?);

@@ -284,6 +284,13 @@ impl BlockDevice for Medium {
             Self::Drive(_) | Self::Sparse(_) | Self::Zoned(_) | Self::Joined(_) => false,
         }
     }
+
+    fn write_shared(&self, at: u64, bytes: &[u8]) -> bool {
+        match self {
+            Self::Image(image) => image.write_shared(at, bytes),
+            Self::Drive(_) | Self::Sparse(_) | Self::Zoned(_) | Self::Joined(_) => false,
+        }
+    }
 }
 
 performs_at_once!(Medium);

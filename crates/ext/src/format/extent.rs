@@ -32,6 +32,15 @@ impl Extent {
     pub const fn end(&self) -> u64 {
         self.block as u64 + self.len as u64
     }
+
+    /// `next` continues it, and both are no longer than one may be.
+    pub fn takes(&self, next: &Self) -> bool {
+        let most = if self.written { MAX_WRITTEN } else { MAX_UNWRITTEN };
+        self.end() == u64::from(next.block)
+            && self.start.0 + u64::from(self.len) == next.start.0
+            && self.written == next.written
+            && u32::from(self.len) + u32::from(next.len) <= most.into()
+    }
 }
 
 /// An entry that leads to a node below.
@@ -242,6 +251,67 @@ pub fn search_extents(
     Some((found, entry, end))
 }
 
+/// Has blocks `from` to before `end` of one unwritten extent hold content from now on, in the bytes
+/// of a leaf; parts join their neighbours where they can. False, with nothing changed, if there is
+/// no such extent, or no room for its parts.
+pub fn mark_written_in(bytes: &mut [u8], from: u32, end: u64) -> bool {
+    let word = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let (count, max) = (word(2), word(4));
+    let slots = &bytes[ENTRY..].as_chunks::<ENTRY>().0[..count];
+    let Some(at) = slots.partition_point(|slot| first_block(slot) <= from).checked_sub(1) else {
+        return false;
+    };
+    let extent = decode_extent(&slots[at]);
+    if extent.written || extent.end() < end || u64::from(from) >= end {
+        return false;
+    }
+    let part = |start: u64, end: u64, written: bool| Extent {
+        block: start as u32,
+        len: (end - start) as u16,
+        start: BlockAddr(extent.start.0 + (start - u64::from(extent.block))),
+        written,
+    };
+    let (first, last) = (u64::from(extent.block), extent.end());
+    let near = |index: usize| slots.get(index).map(decode_extent);
+    let parts = [
+        at.checked_sub(1).and_then(near),
+        (first < from.into()).then(|| part(first, from.into(), false)),
+        Some(part(from.into(), end, true)),
+        (end < last).then(|| part(end, last, false)),
+        near(at + 1),
+    ];
+    let before = at - usize::from(at > 0);
+    let behind = (at + 2).min(count);
+    let (joined, len) = joined(parts);
+    let new_count = count - (behind - before) + len;
+    if new_count > max {
+        return false;
+    }
+    let rest = ENTRY * (1 + behind)..ENTRY * (1 + count);
+    bytes.copy_within(rest, ENTRY * (1 + before + len));
+    for (slot, extent) in joined[..len].iter().enumerate() {
+        let place = ENTRY * (1 + before + slot);
+        bytes[place..place + ENTRY].copy_from_slice(&encode_extent(extent));
+    }
+    bytes[2..4].copy_from_slice(&(new_count as u16).to_le_bytes());
+    true
+}
+
+/// Extents in order, those that continue each other as one, and how many that are.
+fn joined(parts: [Option<Extent>; 5]) -> ([Extent; 5], usize) {
+    const NONE: Extent = Extent { block: 0, len: 0, start: BlockAddr(0), written: true };
+    let (mut list, mut len) = ([NONE; 5], 0);
+    for next in parts.into_iter().flatten() {
+        if len > 0 && list[len - 1].takes(&next) {
+            list[len - 1].len += next.len;
+        } else {
+            list[len] = next;
+            len += 1;
+        }
+    }
+    (list, len)
+}
+
 fn first_block(entry: &[u8; ENTRY]) -> u32 {
     u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])
 }
@@ -361,6 +431,53 @@ mod tests {
             let _ = ExtentNode::parse(&bytes, Ino(12), BlockAddr(9));
             let _ = ExtentNode::parse(&bytes[..7], Ino(12), BlockAddr(9));
             let _ = extent_block_checksums(&bytes, 0);
+        }
+
+        /// Against a list with an entry for each block, joined where it can be.
+        #[test]
+        fn blocks_are_marked_as_written_as_a_list_of_them_would_be(
+            lens in prop::collection::vec((1..6_u16, 0..3_u32, any::<bool>()), 1..12),
+            spare in 0..4_usize,
+            at in (0..40_u32, 1..5_u64),
+        ) {
+            let (mut list, mut block): (Vec<Extent>, u32) = (Vec::new(), 0);
+            for (len, gap, written) in lens {
+                let first = block + gap;
+                let start = BlockAddr(first.into());
+                let extent = Extent { block: first, len, start, written };
+                block = extent.end() as u32;
+                match list.last_mut() {
+                    Some(last) if last.takes(&extent) => last.len += len,
+                    _ => list.push(extent),
+                }
+            }
+            let (from, end) = (at.0, u64::from(at.0) + at.1);
+            let room = list.len() + spare;
+            let mut bytes = vec![0; ENTRY * (room + 1)];
+            let entries = ExtentEntries::Leaf(list.clone());
+            ExtentNode { entries, ..ExtentNode::new_leaf(bytes.len()) }.encode(&mut bytes);
+            let before = bytes.clone();
+            let done = mark_written_in(&mut bytes, from, end);
+            let inside = |e: &Extent| e.block <= from && e.end() >= end && !e.written;
+            let mut expected: Vec<Extent> = Vec::new();
+            for extent in &list {
+                for block in extent.block..extent.end() as u32 {
+                    let written = extent.written || (u64::from(from)..end).contains(&block.into());
+                    let one = Extent { block, len: 1, start: BlockAddr(block.into()), written };
+                    match expected.last_mut() {
+                        Some(last) if last.takes(&one) => last.len += 1,
+                        _ => expected.push(one),
+                    }
+                }
+            }
+            let fits = expected.len() <= room;
+            prop_assert_eq!(done, list.iter().any(inside) && fits);
+            if done {
+                let found = ExtentNode::parse(&bytes, Ino(12), BlockAddr(9)).unwrap();
+                prop_assert_eq!(found.entries, ExtentEntries::Leaf(expected));
+            } else {
+                prop_assert_eq!(bytes, before);
+            }
         }
 
         #[test]

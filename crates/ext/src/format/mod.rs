@@ -36,7 +36,7 @@ pub use dovetail_vfs::FileType;
 pub use extent::{
     EXTENT_MAGIC, Extent, ExtentEntries, ExtentEntry, ExtentIndex, ExtentNode, MAX_EXTENT_BLOCKS,
     MAX_EXTENT_DEPTH, MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extent_block_checksums, extents_in,
-    seal_extent_block, search_extents,
+    mark_written_in, seal_extent_block, search_extents,
 };
 pub use features::{Compat, Incompat, RoCompat};
 pub use geometry::Slot;

@@ -211,6 +211,23 @@ impl<D: Scheduler> Ext<D> {
         if offset > size {
             self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_SIZE))?;
         }
+        if let Some(past) = self.past_cache(ino, offset, data)? {
+            let [before, pages, after] = past.parts;
+            self.write_in_pages(ino, before.0, WriteData::Bytes(before.1), size)?;
+            self.write_past_cache(ino, pages.0 / BLOCK_SIZE, pages.1, &past.runs)?;
+            return self.write_in_pages(ino, after.0, WriteData::Bytes(after.1), size);
+        }
+        self.write_in_pages(ino, offset, data, size)
+    }
+
+    /// Writes content into pages of a file that had `size` bytes before the call.
+    fn write_in_pages(
+        &mut self,
+        ino: Ino,
+        offset: u64,
+        data: WriteData<'_>,
+        size: u64,
+    ) -> Result<(), Error> {
         for page in data.pages(offset) {
             let end = page.end();
             self.write_in_page(ino, page, size)?;

@@ -47,6 +47,13 @@ impl Delayed {
         self.total += u64::from(self.map.entry(ino).or_default().insert(block));
     }
 
+    /// Number of them in a range of blocks.
+    pub(super) fn count_in(&self, ino: Ino, range: Range<u64>) -> u64 {
+        let clamp = |block: u64| block.min(u32::MAX.into()) as u32;
+        let blocks = self.map.get(&ino);
+        blocks.map_or(0, |all| all.range(clamp(range.start)..clamp(range.end)).count() as u64)
+    }
+
     pub(super) fn count(&self, ino: Ino) -> u64 {
         self.map.get(&ino).map_or(0, |blocks| blocks.len() as u64)
     }

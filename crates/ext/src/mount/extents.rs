@@ -12,8 +12,8 @@ use super::meta::Kind;
 use super::policy::Neighbour;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCK_AREA, BlockAddr, Extent, ExtentEntries, ExtentIndex, ExtentNode, Ino, Inode,
-    MAX_EXTENT_DEPTH, MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extents_in,
+    BLOCK_AREA, BlockAddr, Extent, ExtentEntries, ExtentEntry, ExtentIndex, ExtentNode, Ino, Inode,
+    MAX_EXTENT_DEPTH, check_extent, extents_in, mark_written_in, search_extents,
 };
 
 /// Freed blocks for which one block may be logged: revokes, if their content went through the
@@ -104,7 +104,13 @@ impl<D: Scheduler> Ext<D> {
 
     pub(super) fn map_extent(&mut self, ino: Ino, block: u32) -> Result<Run, Error> {
         let place = self.load_inode(ino)?;
-        let root = &self.inodes.at(place).block;
+        let inode = self.inodes.at(place);
+        let root = &inode.block;
+        if depth_of(root) > 0
+            && let Some(run) = self.run_in_memory(inode, block)
+        {
+            return Ok(run);
+        }
         let (extent, end) = match self.roots.leaf(ino, root) {
             Some(list) => find_in(list, block, 1 << 32),
             None => {
@@ -182,6 +188,9 @@ impl<D: Scheduler> Ext<D> {
         self.check_nodes()?;
         self.edit_inode(ino)?;
         let (from, end) = (u64::from(block), u64::from(block) + u64::from(blocks));
+        if self.mark_written_in_place(ino, block, end)? {
+            return Ok(());
+        }
         self.change_leaf(ino, block, &mut |list| {
             let first = list.partition_point(|extent| extent.end() <= from);
             let inside = list[first..].partition_point(|extent| u64::from(extent.block) < end);
@@ -196,6 +205,28 @@ impl<D: Scheduler> Ext<D> {
             list.splice(first..first + inside, parts);
             merge(list);
         })
+    }
+
+    /// The same in the bytes of a leaf below the root, if all blocks are of one extent and the leaf
+    /// has room; false if nothing was done.
+    fn mark_written_in_place(&mut self, ino: Ino, block: u32, end: u64) -> Result<bool, Error> {
+        let root = self.inode(ino)?.block;
+        let mut next = search_extents(&root, None, block);
+        let mut leaf = None;
+        while let Some((depth, ExtentEntry::Index(index), _)) = next {
+            let Some(node) = self.meta.peek(index.node) else { return Ok(false) };
+            let node = &node[..self.superblock.block_size() as usize];
+            next = search_extents(node, Some(depth - 1), block);
+            leaf = Some(index.node);
+        }
+        let (Some(at), Some((_, ExtentEntry::Extent(extent), _))) = (leaf, next) else {
+            return Ok(false);
+        };
+        if extent.written || extent.end() < end {
+            return Ok(false);
+        }
+        let kind = Kind::Extents(self.seed_of(ino)?);
+        Ok(mark_written_in(self.edit_meta(at, kind, Place::Extents(ino, at))?, block, end))
     }
 
     /// Removes extents until all are gone or the budget, blocks that may be logged for it, is used
@@ -391,11 +422,7 @@ fn split(extent: &Extent, from: u64, to: u64) -> (Option<Extent>, Option<Extent>
 /// Extents that continue each other become one.
 fn merge(list: &mut Vec<Extent>) {
     list.dedup_by(|next, before| {
-        let most = if before.written { MAX_WRITTEN } else { MAX_UNWRITTEN };
-        let joined = before.end() == u64::from(next.block)
-            && before.start.0 + u64::from(before.len) == next.start.0
-            && before.written == next.written
-            && u32::from(before.len) + u32::from(next.len) <= most.into();
+        let joined = before.takes(next);
         if joined {
             before.len += next.len;
         }

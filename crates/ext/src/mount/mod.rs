@@ -32,6 +32,7 @@ mod names;
 mod open;
 mod options;
 mod orphans;
+mod past_cache;
 mod physical;
 mod pointers;
 mod policy;

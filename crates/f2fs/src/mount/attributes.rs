@@ -249,6 +249,22 @@ impl<D: Scheduler> F2fs<D> {
         if offset > size {
             self.zero_behind(ino, size)?;
         }
+        if let Some([before, pages, after]) = self.past_cache(ino, offset, data)? {
+            self.write_in_pages(ino, before.0, WriteData::Bytes(before.1), size)?;
+            self.write_past_cache(ino, pages.0 / BLOCK_BYTES, pages.1)?;
+            return self.write_in_pages(ino, after.0, WriteData::Bytes(after.1), size);
+        }
+        self.write_in_pages(ino, offset, data, size)
+    }
+
+    /// Writes content into pages of a file that had `size` bytes before the call.
+    fn write_in_pages(
+        &mut self,
+        ino: Nid,
+        offset: u64,
+        data: WriteData<'_>,
+        size: u64,
+    ) -> Result<(), Error> {
         let mut dirty = self.nodes.dirty_count();
         for page in data.pages(offset) {
             let end = page.end();

@@ -331,6 +331,19 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.write(channel.0.into(), self.device_addresses.lba(address).0, content)
     }
 
+    /// Writes the bytes of neighbouring blocks of content at once.
+    pub(crate) fn write_content_bytes(
+        &mut self,
+        log: Log,
+        address: BlockAddr,
+        bytes: &[u8],
+    ) -> Result<(), DeviceError> {
+        self.written.data += (bytes.len() / BLOCK) as u64;
+        let channel = Channel(log as u8);
+        self.tell_owner(channel)?;
+        self.gatherer.write_bytes(channel.0.into(), self.device_addresses.lba(address).0, bytes)
+    }
+
     /// Writes a block of a file that keeps its address and would go to `log` otherwise.
     pub(crate) fn write_in_place(
         &mut self,

@@ -33,6 +33,7 @@ mod node_cache;
 mod open;
 mod options;
 mod orphans;
+mod past_cache;
 mod pending_remaps;
 mod physical;
 mod pointers;

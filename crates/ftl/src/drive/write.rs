@@ -25,13 +25,10 @@ impl Drive {
     ) -> Result<SimTime, DeviceError> {
         self.check_range(range)?;
         self.check_names(range)?;
-        if let Data::Blocks(blocks) = data
-            && blocks.len() as u64 != range.blocks
+        if let Some(blocks) = data.blocks()
+            && blocks != range.blocks
         {
-            return Err(DeviceError::LengthMismatch {
-                range: range.blocks,
-                data: blocks.len() as u64,
-            });
+            return Err(DeviceError::LengthMismatch { range: range.blocks, data: blocks });
         }
         let start = self.check_room(at, range)?;
         let hints = self.place(hints, range.blocks);

@@ -9,6 +9,10 @@ use crate::format::{PAGE_CACHE, device, not_mounted};
 use crate::medium::Device;
 use crate::{Error, Mount, Source};
 
+/// Bytes of nodes that a mount keeps beside those that wait to be written, of which there are as
+/// many at most (assumed): 4 KiB an inode, and the system above keeps its own.
+const NODE_CACHE: u64 = 16 << 20;
+
 pub(super) fn mount(
     image: &Source,
     request: &Mount<'_>,
@@ -18,6 +22,7 @@ pub(super) fn mount(
     options.read_only |= request.read_only;
     options.seed = request.seed;
     options.page_cache_bytes = PAGE_CACHE;
+    options.node_cache_bytes = NODE_CACHE;
     if options.read_only {
         return mount_read_only(image, options, request.now);
     }
@@ -50,6 +55,7 @@ fn mount_read_only(
     let in_memory = Options {
         seed: options.seed,
         page_cache_bytes: PAGE_CACHE,
+        node_cache_bytes: NODE_CACHE,
         background_gc,
         ..Options::default()
     };

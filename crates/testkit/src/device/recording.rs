@@ -142,7 +142,7 @@ fn event_of(command: &Command<'_>) -> Option<Event> {
 
 fn contents(data: &Data<'_>, blocks: u64) -> Vec<Content> {
     match data {
-        Data::Patterns(_) => (0..blocks).map(|i| data.block(i)).collect(),
+        Data::Patterns(_) | Data::Bytes(_) => (0..blocks).map(|i| data.block(i)).collect(),
         Data::Blocks(blocks) => blocks.to_vec(),
     }
 }

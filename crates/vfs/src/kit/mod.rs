@@ -23,5 +23,5 @@ pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
 pub use shared_read::{StoredBytes, read_shared};
 pub use volume::{NamedInodes, NamedValues, PathError, VolumeTree};
-pub use write::{PageContent, PageWrite, WriteData};
+pub use write::{PageContent, PageWrite, Parts, WriteData};
 pub use xattr::{Xattr, XattrNameSpace, XattrRefused, shared_xattr_prefix};

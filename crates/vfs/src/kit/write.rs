@@ -19,6 +19,9 @@ pub enum WriteData<'a> {
     },
 }
 
+/// Parts of a write that follow each other, each with the byte of the file where it begins.
+pub type Parts<'a> = [(u64, &'a [u8]); 3];
+
 /// The part of a write that lies in one page of the file.
 #[derive(Clone, Debug)]
 pub struct PageWrite<'a> {
@@ -69,6 +72,20 @@ impl<'a> WriteData<'a> {
             };
             PageWrite { index, start: (from % BLOCK_SIZE) as usize, len, content }
         })
+    }
+
+    /// The whole pages of bytes in the write when it begins at byte `offset` of the file: the parts
+    /// before them, of them and after them. `None` if there are fewer than `least`.
+    pub fn around_whole_pages(self, offset: u64, least: u64) -> Option<Parts<'a>> {
+        let Self::Bytes(bytes) = self else { return None };
+        let (from, end) = (offset.next_multiple_of(BLOCK_SIZE), offset + self.len());
+        let to = end / BLOCK_SIZE * BLOCK_SIZE;
+        if to < from.saturating_add(least.max(1) * BLOCK_SIZE) {
+            return None;
+        }
+        let part =
+            |from: u64, to: u64| (from, &bytes[(from - offset) as usize..(to - offset) as usize]);
+        Some([part(offset, from), part(from, to), part(to, end)])
     }
 
     /// The write in pieces of at most `most` bytes (a page at least), each with the byte of the
@@ -167,6 +184,30 @@ mod tests {
         assert_eq!(of(0, 100, 100), [0; 0], "up to the end of the file");
         assert_eq!(of(100, 8192, 1 << 20), [0, 2]);
         assert_eq!(of(4096, 5000, 1 << 20), [2]);
+    }
+
+    #[test]
+    fn whole_pages_are_found_between_parts_of_pages() {
+        let bytes: Vec<u8> = (0..20_000).map(|n| n as u8).collect();
+        for (offset, len, whole) in [
+            (0, 8192, Some((0, 8192))),
+            (100, 20_000, Some((4096, 12288))),
+            (4096, 4096, None),
+            (100, 8192, None),
+            (1, 4095, None),
+        ] {
+            let found = WriteData::Bytes(&bytes[..len]).around_whole_pages(offset, 2);
+            assert_eq!(
+                found.map(|[_, (at, part), _]| (at, part.len())),
+                whole,
+                "{len} at {offset}"
+            );
+            let Some(parts) = found else { continue };
+            assert_eq!(parts.map(|(_, part)| part).concat(), bytes[..len]);
+            assert!(parts.windows(2).all(|two| two[0].0 + two[0].1.len() as u64 == two[1].0));
+        }
+        let named = WriteData::Named { len: 4096, contents: &[Content::Empty] };
+        assert!(named.around_whole_pages(0, 1).is_none());
     }
 
     #[test]
