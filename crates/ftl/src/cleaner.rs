@@ -261,15 +261,9 @@ impl Cleaner {
     #[inline(always)] // for each page that is moved
     pub(crate) fn next_page(&mut self, lines: &Lines) -> Option<Ppn> {
         let run = self.run.as_mut()?;
-        let pages = lines.pages_in(run.line);
-        while run.next < pages {
-            let ppn = lines.page(run.line, run.next);
-            if lines.is_valid(ppn) {
-                return Some(ppn);
-            }
-            run.next += 1;
-        }
-        None
+        let next = lines.next_valid(run.line, run.next);
+        run.next = next.unwrap_or_else(|| lines.pages_in(run.line));
+        next.map(|index| lines.page(run.line, index))
     }
 
     /// Valid pages of the run from the page that was named last on, at most `most`.
@@ -278,10 +272,12 @@ impl Cleaner {
         lines: &'a Lines,
         most: u32,
     ) -> impl Iterator<Item = Ppn> + use<'a> {
-        let run = self.run.map(|run| (run.line, run.next..lines.pages_in(run.line)));
-        let pages = run.into_iter().flat_map(|(line, ahead)| ahead.map(move |at| (line, at)));
-        let pages = pages.map(|(line, index)| lines.page(line, index));
-        pages.filter(|ppn| lines.is_valid(*ppn)).take(most as usize)
+        let run = self.run.map(|run| (run.line, run.next));
+        let after = |(line, index): &(LineId, u32)| Some((*line, index + 1));
+        let valid = move |(line, from)| Some((line, lines.next_valid(line, from)?));
+        let first = run.and_then(valid);
+        let pages = std::iter::successors(first, move |page| after(page).and_then(valid));
+        pages.map(|(line, index)| lines.page(line, index)).take(most as usize)
     }
 
     /// The page that was named last has moved. One that found no room must not be behind the run:

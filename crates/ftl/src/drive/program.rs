@@ -123,6 +123,18 @@ impl Drive {
         at: SimTime,
         frontier: FrontierId,
     ) -> Result<ErasedPage, DeviceError> {
+        match self.medium.next_page_in_turn(frontier) {
+            Some(page) => Ok(page),
+            None => self.erased_page_anywhere(at, frontier),
+        }
+    }
+
+    #[inline(never)]
+    fn erased_page_anywhere(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+    ) -> Result<ErasedPage, DeviceError> {
         if let Some(page) = self.erased_page_in(at, frontier)? {
             return Ok(page);
         }

@@ -300,6 +300,21 @@ impl Lines {
         }
     }
 
+    /// Index of the first page of a line from `from` on that the map points at.
+    #[inline]
+    pub(crate) fn next_valid(&self, line: LineId, from: u32) -> Option<u32> {
+        let pages = self.pages_in(line);
+        match self.order {
+            Order::Rows => {
+                let first = u64::from(line.0 * self.pages_per_line);
+                let ahead = first + u64::from(from)..first + u64::from(pages);
+                let found = self.valid.next(ahead.start, ahead.end)?;
+                Some((found - first) as u32)
+            }
+            _ => (from..pages).find(|&index| self.is_valid(self.page(line, index))),
+        }
+    }
+
     /// The place of a page among those of its line: one die after the other fills what it programs
     /// in one go on all its planes, page by page of the chip.
     #[inline(never)]
@@ -314,6 +329,7 @@ impl Lines {
     }
 
     /// The line that a page lies in.
+    #[inline]
     pub fn line_of(&self, ppn: Ppn) -> LineId {
         match self.shape {
             LineShape::Superblock => LineId(self.by_line.quotient(ppn.0)),
@@ -406,6 +422,7 @@ impl Lines {
     }
 
     /// Notes that the map no longer points at `ppn`.
+    #[inline]
     pub(super) fn invalidate(&mut self, ppn: Ppn) {
         self.valid.clear(u64::from(ppn.0));
         let id = self.line_of(ppn);
