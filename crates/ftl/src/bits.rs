@@ -38,7 +38,7 @@ impl Bits {
     }
 
     /// The first bit that is set in `from..end`, a word at a time.
-    #[inline]
+    #[inline(always)] // in loops over lines
     pub(crate) fn next(&self, from: u64, end: u64) -> Option<u64> {
         let mut at = from;
         while at < end {

@@ -266,18 +266,12 @@ impl Cleaner {
         next.map(|index| lines.page(run.line, index))
     }
 
-    /// Valid pages of the run from the page that was named last on, at most `most`.
-    pub(crate) fn pages_ahead<'a>(
-        &self,
-        lines: &'a Lines,
-        most: u32,
-    ) -> impl Iterator<Item = Ppn> + use<'a> {
-        let run = self.run.map(|run| (run.line, run.next));
-        let after = |(line, index): &(LineId, u32)| Some((*line, index + 1));
-        let valid = move |(line, from)| Some((line, lines.next_valid(line, from)?));
-        let first = run.and_then(valid);
-        let pages = std::iter::successors(first, move |page| after(page).and_then(valid));
-        pages.map(|(line, index)| lines.page(line, index)).take(most as usize)
+    /// Shows the valid pages of the run from the page that was named last on, at most `most`.
+    #[inline]
+    pub(crate) fn each_page_ahead(&self, lines: &Lines, most: u32, show: impl FnMut(Ppn)) {
+        if let Some(run) = self.run {
+            lines.each_valid(run.line, run.next, most, show);
+        }
     }
 
     /// The page that was named last has moved. One that found no room must not be behind the run:

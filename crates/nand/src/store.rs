@@ -154,7 +154,7 @@ impl Store {
 
     /// Writes the next page of its block, of one subpage, if all of it fits into a word and its
     /// block keeps nothing apart and can be programmed there; otherwise nothing happens.
-    #[inline]
+    #[inline(always)] // for each page that is programmed
     pub(crate) fn program_plainly(
         &mut self,
         ppn: Ppn,
@@ -331,13 +331,13 @@ impl Lpns {
         Self { low: Chunked::new(pages), high: Chunked::new(pages), wide: false }
     }
 
-    #[inline]
+    #[inline(always)] // for each page that is moved
     fn get(&self, ppn: Ppn) -> Lpn {
         let low = u64::from(self.low[ppn.0 as usize]);
         if self.wide { Lpn(low | u64::from(self.high[ppn.0 as usize]) << 32) } else { Lpn(low) }
     }
 
-    #[inline]
+    #[inline(always)] // for each page that is programmed
     fn set(&mut self, ppn: Ppn, lpn: Lpn) {
         self.low[ppn.0 as usize] = lpn.0 as u32;
         let high = (lpn.0 >> 32) as u32;

@@ -180,8 +180,8 @@ impl Drive {
         let most = self.medium.pages_left_in_row(self.frontier_for(first));
         let mut row = std::mem::take(&mut self.row);
         row.clear();
-        let pages = self.cleaner.pages_ahead(self.medium.lines(), most);
-        row.extend(pages.map(|ppn| self.moving(ppn)));
+        let lines = self.medium.lines();
+        self.cleaner.each_page_ahead(lines, most, |ppn| row.push(self.moving(ppn)));
         let mut ready = at;
         for moving in &mut row {
             self.expect_move(moving);

@@ -315,6 +315,25 @@ impl Lines {
         }
     }
 
+    /// Shows the first `most` valid pages of a line from page `from` on, in the order in which they
+    /// were filled.
+    #[inline]
+    pub(crate) fn each_valid(&self, line: LineId, from: u32, most: u32, mut show: impl FnMut(Ppn)) {
+        let pages = self.pages_in(line);
+        if let Order::Rows = self.order {
+            let first = line.0 * self.pages_per_line;
+            let (mut next, end) = (u64::from(first + from), u64::from(first + pages));
+            for _ in 0..most {
+                let Some(found) = self.valid.next(next, end) else { return };
+                show(Ppn(found as u32));
+                next = found + 1;
+            }
+            return;
+        }
+        let in_order = (from..pages).map(|index| self.page(line, index));
+        in_order.filter(|ppn| self.is_valid(*ppn)).take(most as usize).for_each(show);
+    }
+
     /// The place of a page among those of its line: one die after the other fills what it programs
     /// in one go on all its planes, page by page of the chip.
     #[inline(never)]

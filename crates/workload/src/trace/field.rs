@@ -79,17 +79,19 @@ impl<'a> Words<'a> {
     pub(super) fn short_number(&mut self) -> Option<u64> {
         self.skip_blanks();
         let bytes = self.rest.as_bytes();
-        let (mut value, mut end) = (0, 0);
-        while end < bytes.len() && !is_blank(bytes[end]) {
-            let digit = bytes[end].wrapping_sub(b'0');
-            if digit > 9 || end == SHORT_DIGITS {
-                return None;
-            }
-            value = value * 10 + u64::from(digit);
+        let (mut value, mut end) = (0_u64, 0);
+        while let Some(digit) = bytes.get(end).map(|byte| byte.wrapping_sub(b'0'))
+            && digit <= 9
+        {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             end += 1;
         }
+        let is_word = bytes.get(end).is_none_or(|byte| is_blank(*byte));
+        if !is_word || end == 0 || end > SHORT_DIGITS {
+            return None;
+        }
         self.rest = &self.rest[end..];
-        (end > 0).then_some(value)
+        Some(value)
     }
 
     /// Nothing but blanks is left.

@@ -19,8 +19,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes of the text that the detection of its format is shown.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
-/// Large enough that the cost of a read does not show.
-const BUFFER_BYTES: usize = 256 << 10;
+/// Large enough that the cost of a read does not show, small enough to stay in the processor's
+/// nearest caches.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// The text of a trace: its beginning, kept for the detection, then the rest.
 type Text = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
