@@ -261,27 +261,17 @@ impl Cleaner {
     #[inline(always)] // for each page that is moved
     pub(crate) fn next_page(&mut self, lines: &Lines) -> Option<Ppn> {
         let run = self.run.as_mut()?;
-        let pages = lines.pages_in(run.line);
-        while run.next < pages {
-            let ppn = lines.page(run.line, run.next);
-            if lines.is_valid(ppn) {
-                return Some(ppn);
-            }
-            run.next += 1;
-        }
-        None
+        let next = lines.next_valid(run.line, run.next);
+        run.next = next.unwrap_or_else(|| lines.pages_in(run.line));
+        next.map(|index| lines.page(run.line, index))
     }
 
-    /// Valid pages of the run from the page that was named last on, at most `most`.
-    pub(crate) fn pages_ahead<'a>(
-        &self,
-        lines: &'a Lines,
-        most: u32,
-    ) -> impl Iterator<Item = Ppn> + use<'a> {
-        let run = self.run.map(|run| (run.line, run.next..lines.pages_in(run.line)));
-        let pages = run.into_iter().flat_map(|(line, ahead)| ahead.map(move |at| (line, at)));
-        let pages = pages.map(|(line, index)| lines.page(line, index));
-        pages.filter(|ppn| lines.is_valid(*ppn)).take(most as usize)
+    /// Shows the valid pages of the run from the page that was named last on, at most `most`.
+    #[inline]
+    pub(crate) fn each_page_ahead(&self, lines: &Lines, most: u32, show: impl FnMut(Ppn)) {
+        if let Some(run) = self.run {
+            lines.each_valid(run.line, run.next, most, show);
+        }
     }
 
     /// The page that was named last has moved. One that found no room must not be behind the run:

@@ -87,7 +87,7 @@ impl<T: Clone + Default, const N: usize> Index<usize> for Chunked<T, N> {
 }
 
 impl<T: Clone + Default, const N: usize> IndexMut<usize> for Chunked<T, N> {
-    #[inline]
+    #[inline(always)] // a call would cost more than the look-up
     fn index_mut(&mut self, index: usize) -> &mut T {
         &mut self.chunks[index / N].get_or_insert_with(fresh)[index % N]
     }

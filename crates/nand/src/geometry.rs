@@ -42,6 +42,12 @@ impl Divisor {
         Self { divisor, magic: (u64::MAX / divisor as u64).wrapping_add(1) }
     }
 
+    /// The number that it divides by.
+    #[inline]
+    pub const fn divisor(self) -> u32 {
+        self.divisor
+    }
+
     /// `n / divisor`.
     #[inline]
     pub const fn quotient(self, n: u32) -> u32 {

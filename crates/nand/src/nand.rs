@@ -12,7 +12,7 @@ use crate::page::{Lpn, Oob, Seq};
 use crate::payload::Token;
 use crate::recent::RecentOperations;
 use crate::retry::{Condition, Retry};
-use crate::store::Store;
+use crate::store::{MOST_STREAM, Store};
 use crate::timing::{DieUse, Target, Timeline, Timing};
 
 /// The layout, speed and endurance of a flash.
@@ -34,6 +34,8 @@ pub struct NandConfig {
 #[derive(Debug)]
 pub struct Nand {
     config: NandConfig,
+    /// Pages in all.
+    pages: u32,
     units: Divisor,
     pages_per_block: Divisor,
     store: Store,
@@ -46,6 +48,8 @@ pub struct Nand {
     retries: u64,
     operations: u64,
     powered: bool,
+    /// See [`Nand::has_extras`]; worked out when one is added, since each operation asks.
+    plain: bool,
 }
 
 /// The life of a block since it was erased.
@@ -75,6 +79,7 @@ impl Clone for Nand {
     fn clone(&self) -> Self {
         Self {
             config: self.config.clone(),
+            pages: self.pages,
             units: self.units,
             pages_per_block: self.pages_per_block,
             store: self.store.clone(),
@@ -86,7 +91,9 @@ impl Clone for Nand {
             retries: self.retries,
             operations: self.operations,
             powered: self.powered,
+            plain: false,
         }
+        .noting_extras()
     }
 }
 
@@ -103,6 +110,7 @@ impl Nand {
         }
         let timeline = Timeline::new(config.timing, &config.geometry);
         Ok(Self {
+            pages: config.geometry.pages(),
             units: Divisor::new(config.geometry.units()),
             pages_per_block: Divisor::new(config.geometry.pages_per_block),
             exposures: exposures(&config),
@@ -115,7 +123,25 @@ impl Nand {
             retries: 0,
             operations: 0,
             powered: true,
-        })
+            plain: false,
+        }
+        .noting_extras())
+    }
+
+    fn noting_extras(self) -> Self {
+        Self { plain: !self.has_extras(), ..self }
+    }
+
+    /// Tells whether an operation may concern more than the store and a plain timeline: faults, a
+    /// store that is told, operations that are remembered, reads that need several tries, pages of
+    /// several subpages.
+    fn has_extras(&self) -> bool {
+        self.faults.is_some()
+            || self.backing.is_some()
+            || self.recent.is_some()
+            || !self.exposures.is_empty()
+            || !self.timeline.is_plain()
+            || self.config.geometry.subpages_per_page() > 1
     }
 
     /// Flash as it was kept: one entry for each block, in order. The power is off.
@@ -172,6 +198,7 @@ impl Nand {
     /// Keeps the flash in a store: it is told of every change from now on.
     pub fn back_with(&mut self, backing: Box<dyn BackingStore>) {
         self.backing = Some(backing);
+        self.plain = false;
     }
 
     /// Returns what happened so far is kept before anything that happens from now on; nothing
@@ -210,6 +237,7 @@ impl Nand {
     /// faults off.
     pub fn set_faults(&mut self, plan: FaultPlan) {
         self.faults = Some(Box::new(plan));
+        self.plain = false;
     }
 
     /// Reads, programs and erases so far, over the life of the flash.
@@ -222,7 +250,30 @@ impl Nand {
     ///
     /// # Errors
     /// An erased page (a broken rule), an unreadable one (its die is busy all the same), no power.
+    #[inline]
     pub fn read(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<SimTime, NandError> {
+        match self.read_plainly(at, ppn, bytes) {
+            Some(done) => Ok(done),
+            None => self.read_with_care(at, ppn, bytes),
+        }
+    }
+
+    /// A read with nothing out of the ordinary; `None`, and nothing has happened, of any other.
+    #[inline]
+    fn read_plainly(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Option<SimTime> {
+        if !self.plain || !self.powered || ppn.0 >= self.pages {
+            return None;
+        }
+        let Address { block, page, unit } = self.address(ppn);
+        if !self.store.holds_readable(block, page) {
+            return None;
+        }
+        self.operations += 1;
+        Some(self.timeline.read_plainly(at, unit, bytes))
+    }
+
+    #[inline(never)]
+    fn read_with_care(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<SimTime, NandError> {
         let Address { block, page, unit } = self.locate(ppn)?;
         if matches!(self.begin()?, Fate::Cut(_)) {
             return Err(NandError::PowerLost);
@@ -252,7 +303,41 @@ impl Nand {
     /// A broken rule ([`NandError::OutOfOrder`], [`NandError::BadBlock`], [`NandError::Argument`],
     /// [`NandError::HalfErased`]), a failure of the medium ([`NandError::ProgramFailed`]: the page
     /// is used up), no power.
+    #[inline]
     pub fn program(
+        &mut self,
+        at: SimTime,
+        ppn: Ppn,
+        tokens: &[Token],
+        oob: Oob,
+    ) -> Result<SimTime, NandError> {
+        match self.program_plainly(at, ppn, tokens, oob) {
+            Some(done) => Ok(done),
+            None => self.program_with_care(at, ppn, tokens, oob),
+        }
+    }
+
+    /// A program with nothing out of the ordinary; `None`, and nothing has happened, of any other.
+    #[inline]
+    fn program_plainly(
+        &mut self,
+        at: SimTime,
+        ppn: Ppn,
+        tokens: &[Token],
+        oob: Oob,
+    ) -> Option<SimTime> {
+        let &[token] = tokens else { return None };
+        if !self.plain || !self.powered || ppn.0 >= self.pages {
+            return None;
+        }
+        let Address { block, page, unit } = self.address(ppn);
+        self.store.program_plainly(ppn, (block, page), token, oob)?;
+        self.operations += 1;
+        Some(self.timeline.program_plainly(at, unit, page, self.config.geometry.page_bytes))
+    }
+
+    #[inline(never)]
+    fn program_with_care(
         &mut self,
         at: SimTime,
         ppn: Ppn,
@@ -413,7 +498,7 @@ impl Nand {
                 "the sequence number is below that of the page before",
             ));
         }
-        if oob.stream.0 > 15 {
+        if oob.stream.0 > MOST_STREAM {
             return Err(NandError::Argument("streams are numbered 0 to 15"));
         }
         Ok(())
@@ -497,16 +582,19 @@ impl Nand {
 
     /// The content of subpage `subpage`, of 4 KiB, of a programmed page. Takes no time:
     /// [`Nand::read`] does.
+    #[inline]
     pub fn token(&self, ppn: Ppn, subpage: usize) -> Token {
         self.store.token(ppn, subpage)
     }
 
     /// The logical page and stream of a programmed page. Takes no time: [`Nand::read`] does.
+    #[inline]
     pub fn owner(&self, ppn: Ppn) -> (Lpn, StreamId) {
         self.store.owner(ppn)
     }
 
     /// The inode of a programmed page. Takes no time: [`Nand::read`] does.
+    #[inline]
     pub fn inode(&self, ppn: Ppn) -> Inode {
         self.store.inode(ppn)
     }
@@ -534,11 +622,13 @@ impl Nand {
     }
 
     /// Takes another reference to a token, to program it a second time.
+    #[inline]
     pub fn retain(&mut self, token: Token) {
         self.store.payloads().retain(token);
     }
 
     /// Gives back a reference that was not programmed.
+    #[inline]
     pub fn release(&mut self, token: Token) {
         self.store.payloads().release(token);
     }
@@ -565,6 +655,7 @@ impl Nand {
     /// erase until the power is switched on again: for tests.
     pub fn remember_operations(&mut self) {
         self.recent = Some(RecentOperations::default());
+        self.plain = false;
     }
 
     /// Cuts the power at time `at`: programs and erases under way then are torn, those that had not
@@ -656,17 +747,18 @@ impl Nand {
     }
 
     fn locate(&self, ppn: Ppn) -> Result<Address, NandError> {
-        if ppn.0 >= self.config.geometry.pages() {
+        if ppn.0 >= self.pages {
             return Err(NandError::Argument("no such page"));
         }
         Ok(self.address(ppn))
     }
 
     /// As [`Geometry::locate`], without a division.
+    #[inline]
     fn address(&self, ppn: Ppn) -> Address {
         let (row, unit) = self.units.divide(ppn.0);
         let (block_row, page) = self.pages_per_block.divide(row);
-        Address { block: BlockId(block_row * self.config.geometry.units() + unit), page, unit }
+        Address { block: BlockId(block_row * self.units.divisor() + unit), page, unit }
     }
 }
 

@@ -55,6 +55,7 @@ impl Token {
         self.0
     }
 
+    #[inline]
     const fn slot(self) -> Option<usize> {
         if self.0 < PATTERN_BIT && self.0 >= FIRST_SLOT {
             Some((self.0 - FIRST_SLOT) as usize)
@@ -77,6 +78,7 @@ pub(crate) struct Payloads {
 }
 
 impl Payloads {
+    #[inline]
     pub(crate) fn intern(&mut self, content: &Content) -> Token {
         match content {
             Content::Empty => Token::EMPTY,
@@ -123,6 +125,7 @@ impl Payloads {
         }
     }
 
+    #[inline]
     pub(crate) fn retain(&mut self, token: Token) {
         if let Some(slot) = token.slot() {
             self.slots[slot].1 += 1;

@@ -15,6 +15,8 @@ use crate::payload::{Payloads, Token};
 
 const DELTA_SHIFT: u32 = 16;
 const MAX_DELTA: u64 = u16::MAX as u64;
+/// Streams are numbered up to it.
+pub(crate) const MOST_STREAM: u8 = 15;
 /// The word of a torn page: its sequence number is not known.
 const TORN_WORD: u32 = Token::TORN.bits() as u32;
 
@@ -78,6 +80,8 @@ pub(crate) struct Store {
     inodes_told: bool,
     /// The same of streams other than the first.
     streams_told: bool,
+    /// Set if a page was ever used up without content: until then every programmed page can be read.
+    any_torn: bool,
 }
 
 impl Store {
@@ -93,6 +97,7 @@ impl Store {
             payloads: Payloads::default(),
             inodes_told: false,
             streams_told: false,
+            any_torn: false,
         }
     }
 
@@ -147,6 +152,44 @@ impl Store {
         self.lpns.set(ppn, oob.lpn);
     }
 
+    /// Writes the next page of its block, of one subpage, if all of it fits into a word and its
+    /// block keeps nothing apart and can be programmed there; otherwise nothing happens.
+    #[inline(always)] // for each page that is programmed
+    pub(crate) fn program_plainly(
+        &mut self,
+        ppn: Ppn,
+        (block, page): (BlockId, u32),
+        token: Token,
+        oob: Oob,
+    ) -> Option<()> {
+        let short = token.short()?;
+        let state = &mut self.blocks[block.0 as usize];
+        if state.bad | state.half_erased || page != state.next_page || state.extra.is_some() {
+            return None;
+        }
+        let (seq, stream) = (oob.seq.0, oob.stream.0);
+        if oob.inode.0 != 0 || stream > MOST_STREAM {
+            return None;
+        }
+        let (base, last) = if page == 0 { (seq, 0) } else { (state.first_base, state.last_seq) };
+        if seq < last || seq - base > MAX_DELTA || (page > 0 && stream != state.stream) {
+            return None;
+        }
+        (state.first_base, state.last_seq, state.stream) = (base, seq, stream);
+        state.next_page += 1;
+        self.streams_told |= stream != 0;
+        self.words[ppn.0 as usize] = u32::from(short) | ((seq - base) as u32) << DELTA_SHIFT;
+        self.lpns.set(ppn, oob.lpn);
+        Some(())
+    }
+
+    /// Tells whether a page is programmed and surely not torn, and its block not half erased.
+    #[inline]
+    pub(crate) fn holds_readable(&self, block: BlockId, page: u32) -> bool {
+        let state = &self.blocks[block.0 as usize];
+        !self.any_torn && !state.half_erased && page < state.next_page
+    }
+
     /// Sets how worn a restored block is; its pages may have raised the last sequence number
     /// already.
     pub(crate) fn restore_wear(&mut self, block: BlockId, erases: u32, last_seq: u64) {
@@ -157,12 +200,14 @@ impl Store {
     /// Uses up the next page of its block without content: it was torn or failed.
     pub(crate) fn spoil(&mut self, ppn: Ppn, block: BlockId) {
         self.blocks[block.0 as usize].next_page += 1;
+        self.any_torn = true;
         let first = ppn.0 as usize * self.subpages;
         self.words.stretch_mut(first, self.subpages).fill(TORN_WORD);
     }
 
     /// The page, programmed already, was under way when the power went.
     pub(crate) fn tear(&mut self, ppn: Ppn) {
+        self.any_torn = true;
         let first = ppn.0 as usize * self.subpages;
         self.words.stretch_mut(first, self.subpages).fill(TORN_WORD);
     }
@@ -231,6 +276,7 @@ impl Store {
         (self.lpns.get(ppn), stream)
     }
 
+    #[inline]
     pub(crate) fn inode(&self, ppn: Ppn) -> Inode {
         if !self.inodes_told {
             return Inode(0);
@@ -285,13 +331,13 @@ impl Lpns {
         Self { low: Chunked::new(pages), high: Chunked::new(pages), wide: false }
     }
 
-    #[inline]
+    #[inline(always)] // for each page that is moved
     fn get(&self, ppn: Ppn) -> Lpn {
         let low = u64::from(self.low[ppn.0 as usize]);
         if self.wide { Lpn(low | u64::from(self.high[ppn.0 as usize]) << 32) } else { Lpn(low) }
     }
 
-    #[inline]
+    #[inline(always)] // for each page that is programmed
     fn set(&mut self, ppn: Ppn, lpn: Lpn) {
         self.low[ppn.0 as usize] = lpn.0 as u32;
         let high = (lpn.0 >> 32) as u32;

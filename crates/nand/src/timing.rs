@@ -260,8 +260,23 @@ impl Timeline {
         if !self.agendas.is_empty() {
             return self.read_among_others(at, from, bytes, more);
         }
-        let span = self.timing.read + more;
-        let unit = self.units[from.unit as usize];
+        self.read_alone(at, from.unit, bytes, self.timing.read + more)
+    }
+
+    /// Tells whether no die keeps its operations one by one.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.agendas.is_empty()
+    }
+
+    /// As [`Timeline::read`], of a timeline that is plain.
+    #[inline]
+    pub(crate) fn read_plainly(&mut self, at: SimTime, unit: u32, bytes: u32) -> SimTime {
+        self.read_alone(at, unit, bytes, self.timing.read)
+    }
+
+    #[inline]
+    fn read_alone(&mut self, at: SimTime, unit: u32, bytes: u32, span: SimSpan) -> SimTime {
+        let unit = self.units[unit as usize];
         let die = &mut self.dies[unit.die as usize];
         let start = die.read_start(at, self.timing.program);
         let sensed = start + span;
@@ -350,9 +365,21 @@ impl Timeline {
         if !self.agendas.is_empty() {
             return self.program_among_others(at, to, bytes);
         }
-        let unit = self.units[to.unit as usize];
+        self.program_plainly(at, to.unit, to.page, bytes)
+    }
+
+    /// As [`Timeline::program`], of a timeline that is plain.
+    #[inline]
+    pub(crate) fn program_plainly(
+        &mut self,
+        at: SimTime,
+        unit: u32,
+        page: u32,
+        bytes: u32,
+    ) -> SimTime {
+        let unit = self.units[unit as usize];
         let arrived = self.transfer(at, at, unit.channel, bytes);
-        let part = Part { operation: Operation::Program, row: to.page, bit: unit.plane };
+        let part = Part { operation: Operation::Program, row: page, bit: unit.plane };
         self.work::<false>(at, arrived, unit.die, part, self.timing.program)
     }
 

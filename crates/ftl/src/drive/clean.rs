@@ -15,7 +15,7 @@ use super::Drive;
 use super::program::no_room;
 use crate::cleaner::{Choice, CleaningStep};
 use crate::medium::ErasedBlock;
-use crate::stats::{Cause, ReadCause};
+use crate::stats::Cause;
 
 impl Drive {
     /// Sees to it that a page can be written: cleans in the foreground when free lines have run
@@ -178,21 +178,22 @@ impl Drive {
     /// programs them when the last one is read.
     fn move_row(&mut self, at: SimTime, first: Ppn, cause: Cause) -> Result<(), DeviceError> {
         let most = self.medium.pages_left_in_row(self.frontier_for(first));
-        let row: Vec<Ppn> = self.cleaner.pages_ahead(self.medium.lines(), most).collect();
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        let lines = self.medium.lines();
+        self.cleaner.each_page_ahead(lines, most, |ppn| row.push(self.moving(ppn)));
         let mut ready = at;
-        let mut readable = Vec::with_capacity(row.len());
-        for ppn in &row {
-            self.expect_move(*ppn);
-            let (read, is_readable) = self.read_for(at, *ppn, ReadCause::Move)?;
-            ready = ready.max(read);
-            readable.push(is_readable);
+        for moving in &mut row {
+            self.expect_move(moving);
+            ready = ready.max(self.read_moving(at, moving)?);
         }
-        for (ppn, readable) in row.into_iter().zip(readable) {
+        for moving in &row {
             // the drive's own page may have been written again since
-            if self.medium.lines().is_valid(ppn) {
-                self.move_read_page(ready, ppn, readable, cause)?;
+            if self.medium.lines().is_valid(moving.ppn) {
+                self.move_read_page(ready, *moving, cause)?;
             }
         }
+        self.row = row;
         self.complete_word_lines()
     }
 
@@ -202,16 +203,8 @@ impl Drive {
         for index in ahead {
             let ppn = self.medium.lines().page(line, index);
             if self.medium.lines().is_valid(ppn) {
-                self.expect_move(ppn);
+                self.expect_move(&self.moving(ppn));
             }
-        }
-    }
-
-    /// The same of a page that is moved soon.
-    fn expect_move(&self, ppn: Ppn) {
-        let lpn = self.owner(ppn).0;
-        if !self.translation.is_own(lpn) {
-            self.translation.expect(lpn);
         }
     }
 

@@ -15,11 +15,12 @@ use dovetail_time::SimTime;
 
 use super::Drive;
 use super::program::no_room;
+use super::relocate::Moving;
 use super::write::add_until;
 use crate::lines::{LineId, LineState};
 use crate::log_block::{FIRST_LOG, Log, LogBlockConfig, LogScheme, MERGED, Place, Step};
 use crate::medium::FrontierId;
-use crate::stats::{Cause, ReadCause};
+use crate::stats::Cause;
 
 /// The way in which a log line becomes a data line, or makes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,17 +286,17 @@ impl Drive {
         left: &mut BTreeSet<LineId>,
     ) -> Result<(), DeviceError> {
         let mut ready = at;
-        let mut row: Vec<(u32, Ppn, bool)> = Vec::with_capacity(offsets.len());
+        let mut row: Vec<(u32, Moving)> = Vec::with_capacity(offsets.len());
         for offset in offsets {
             let Some(ppn) = self.flash_page_of(block, offset) else { continue };
-            let (read, readable) = self.read_for(at, ppn, ReadCause::Move)?;
-            ready = ready.max(read);
-            row.push((offset, ppn, readable));
+            let mut moving = self.moving(ppn);
+            ready = ready.max(self.read_moving(at, &mut moving)?);
+            row.push((offset, moving));
         }
-        for (offset, ppn, readable) in row {
+        for (offset, moving) in row {
             self.medium.skip_to(to, offset)?;
-            self.move_read_page_to(ready, ppn, readable, Some(to), Cause::Merge)?;
-            left.insert(self.medium.lines().line_of(ppn));
+            self.move_read_page_to(ready, moving, Some(to), Cause::Merge)?;
+            left.insert(self.medium.lines().line_of(moving.ppn));
         }
         Ok(())
     }

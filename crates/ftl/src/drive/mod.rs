@@ -51,6 +51,7 @@ use crate::remap::RemapStore;
 use crate::sequences::Sequences;
 use crate::stats::Counters;
 use crate::translation::Translation;
+use relocate::Moving;
 use thin::Freed;
 
 pub use recover::{RecoveryReport, UnrecoveredDrive};
@@ -90,6 +91,8 @@ pub struct Drive {
     sequences: Option<Sequences>,
     /// The log lines of a log-block map.
     log_blocks: Option<Box<LogBlocks>>,
+    /// Pages of a row that cleaning moves; kept for its memory.
+    row: Vec<Moving>,
     plain: Plain,
     counters: Counters,
 }
@@ -182,6 +185,7 @@ impl Drive {
             past_cache: false,
             sequences: sequences(&config),
             log_blocks: config.log_block.map(|map| Box::new(LogBlocks::new(map))),
+            row: Vec::new(),
             counters: Counters::default(),
             plain: Plain::of(&config),
             medium,

@@ -6,7 +6,7 @@ use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
 use super::Drive;
-use crate::medium::{ErasedPage, FrontierId, PageToProgram};
+use crate::medium::{ErasedPage, FrontierId, PageToProgram, Programmed};
 use crate::stats::Cause;
 use crate::translation::Pointed;
 
@@ -85,20 +85,36 @@ impl Drive {
         page: PageToProgram<'_>,
         cause: Cause,
     ) -> Result<SimTime, DeviceError> {
+        let erased = self.erased_page(at, frontier)?;
+        let programmed = match self.medium.program(at, erased, page)? {
+            Some(programmed) => programmed,
+            None => self.program_elsewhere(at, frontier, page)?,
+        };
+        self.counters.programs[cause as usize] += 1;
+        if self.config.fdp.is_some() && !self.translation.is_own(page.lpn) {
+            self.counters.handle_programs[usize::from(page.stream.0)] += 1;
+        }
+        self.count_single(programmed.ppn);
+        self.map_programmed(page.lpn, programmed.ppn);
+        self.ownership.note_program(programmed.ppn, programmed.done);
+        Ok(programmed.done)
+    }
+
+    /// Programs a page that the medium has refused at one place.
+    #[cold]
+    #[inline(never)]
+    fn program_elsewhere(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+        page: PageToProgram<'_>,
+    ) -> Result<Programmed, DeviceError> {
         loop {
-            let erased = self.erased_page(at, frontier)?;
-            let Some(programmed) = self.medium.program(at, erased, page)? else {
-                self.counters.program_failures += 1;
-                continue;
-            };
-            self.counters.programs[cause as usize] += 1;
-            if self.config.fdp.is_some() && !self.translation.is_own(page.lpn) {
-                self.counters.handle_programs[usize::from(page.stream.0)] += 1;
+            self.counters.program_failures += 1;
+            let erased = self.erased_page_anywhere(at, frontier)?;
+            if let Some(programmed) = self.medium.program_again(at, erased, page)? {
+                return Ok(programmed);
             }
-            self.count_single(programmed.ppn);
-            self.map_programmed(page.lpn, programmed.ppn);
-            self.ownership.note_program(programmed.ppn, programmed.done);
-            return Ok(programmed.done);
         }
     }
 
@@ -117,8 +133,20 @@ impl Drive {
 
     /// The next erased page of a frontier; when no line is left to open, of any other that has one:
     /// cleaning must be able to go on.
-    #[inline]
+    #[inline(always)] // the page would be returned through memory
     fn erased_page(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+    ) -> Result<ErasedPage, DeviceError> {
+        match self.medium.next_page_in_turn(frontier) {
+            Some(page) => Ok(page),
+            None => self.erased_page_anywhere(at, frontier),
+        }
+    }
+
+    #[inline(never)]
+    fn erased_page_anywhere(
         &mut self,
         at: SimTime,
         frontier: FrontierId,

@@ -1,7 +1,7 @@
 //! Relocation: valid pages are copied away from lines that are cleaned, and from bad blocks.
 
-use dovetail_block::DeviceError;
-use dovetail_nand::{Lpn, Ppn, Token};
+use dovetail_block::{DeviceError, StreamId};
+use dovetail_nand::{Lpn, Ppn, Seq, Token};
 use dovetail_time::SimTime;
 
 use super::Drive;
@@ -9,7 +9,31 @@ use crate::buffer::MAX_SUBPAGES;
 use crate::medium::{FrontierId, PageToProgram};
 use crate::stats::{Cause, ReadCause};
 
+/// A valid page that is moved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moving {
+    pub(super) ppn: Ppn,
+    /// Its owner.
+    lpn: Lpn,
+    /// The remap that made it so.
+    remap: Option<Seq>,
+    stream: StreamId,
+    /// Set if it was read and could be.
+    pub(super) readable: bool,
+}
+
 impl Drive {
+    /// A valid page with what moving it needs, not read yet.
+    #[inline]
+    pub(super) fn moving(&self, ppn: Ppn) -> Moving {
+        let (own, stream) = self.medium.nand().owner(ppn);
+        let (lpn, remap) = match self.ownership.remapped(ppn) {
+            Some(entry) => (entry.lpn, Some(entry.seq)),
+            None => (own, None),
+        };
+        Moving { ppn, lpn, remap, stream, readable: false }
+    }
+
     /// Moves what bad blocks still hold.
     pub(super) fn empty_condemned(&mut self, at: SimTime) -> Result<(), DeviceError> {
         while let Some(block) = self.medium.newest_condemned() {
@@ -36,25 +60,46 @@ impl Drive {
         ppn: Ppn,
         cause: Cause,
     ) -> Result<(), DeviceError> {
-        let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
-        self.move_read_page(ready, ppn, readable, cause)?;
+        let mut moving = self.moving(ppn);
+        let ready = self.read_moving(at, &mut moving)?;
+        self.move_read_page(ready, moving, cause)?;
         self.complete_word_lines()
     }
 
     /// The frontier that a page goes to when it is moved.
     pub(super) fn frontier_for(&self, ppn: Ppn) -> FrontierId {
-        self.frontier_of_moved(self.owner(ppn).0, self.medium.nand().owner(ppn).1)
+        let moving = self.moving(ppn);
+        self.frontier_of_moved(moving.lpn, moving.stream)
+    }
+
+    /// Reads a page that is to be moved; returns when.
+    #[inline]
+    pub(super) fn read_moving(
+        &mut self,
+        at: SimTime,
+        moving: &mut Moving,
+    ) -> Result<SimTime, DeviceError> {
+        let (ready, readable) = self.read_for(at, moving.ppn, ReadCause::Move)?;
+        moving.readable = readable;
+        Ok(ready)
+    }
+
+    /// Lets the host fetch the map entry of a page that is moved soon.
+    #[inline]
+    pub(super) fn expect_move(&self, moving: &Moving) {
+        if !self.translation.is_own(moving.lpn) {
+            self.translation.expect(moving.lpn);
+        }
     }
 
     /// Copies a valid page that was read, from `ready` on; others may follow in its word line.
     pub(super) fn move_read_page(
         &mut self,
         ready: SimTime,
-        ppn: Ppn,
-        readable: bool,
+        moving: Moving,
         cause: Cause,
     ) -> Result<(), DeviceError> {
-        self.move_read_page_to(ready, ppn, readable, None, cause)
+        self.move_read_page_to(ready, moving, None, cause)
     }
 
     /// As [`Drive::move_read_page`], to a frontier that is given.
@@ -62,12 +107,11 @@ impl Drive {
     pub(super) fn move_read_page_to(
         &mut self,
         ready: SimTime,
-        ppn: Ppn,
-        readable: bool,
+        moving: Moving,
         to: Option<FrontierId>,
         cause: Cause,
     ) -> Result<(), DeviceError> {
-        let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.medium.nand().owner(ppn));
+        let Moving { ppn, lpn, remap, stream, readable } = moving;
         let inode = self.medium.nand().inode(ppn);
         if !readable && self.translation.is_own(lpn) {
             self.replace_system_page(lpn);
@@ -93,6 +137,7 @@ impl Drive {
 
     /// References to the subpages in `mask` of a page that was just read, or the knowledge that
     /// they are lost.
+    #[inline]
     pub(super) fn carry_subpages(
         &mut self,
         ppn: Ppn,
@@ -100,6 +145,10 @@ impl Drive {
         readable: bool,
         tokens: &mut [Token; MAX_SUBPAGES],
     ) {
+        if mask == 1 {
+            tokens[0] = self.carry(ppn, 0, readable);
+            return;
+        }
         let mut left = mask;
         while left != 0 {
             let subpage = left.trailing_zeros() as usize;
@@ -108,6 +157,7 @@ impl Drive {
         }
     }
 
+    #[inline]
     fn carry(&mut self, ppn: Ppn, subpage: usize, readable: bool) -> Token {
         if !readable {
             self.counters.lost_blocks += 1;
@@ -119,6 +169,7 @@ impl Drive {
     }
 
     /// Reads a whole page for the drive's own use; returns when, and whether it could be read.
+    #[inline]
     pub(super) fn read_for(
         &mut self,
         at: SimTime,

@@ -14,6 +14,8 @@ use std::ops::Range;
 use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
+pub(crate) use page::PageMap;
+
 /// The cost of a lookup or update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapCost {
@@ -138,6 +140,11 @@ pub static SCHEMES: &[Scheme] = &[page::SCHEME, hash::SCHEME, interval::SCHEME];
 /// The scheme of that name.
 pub fn scheme(name: &str) -> Option<&'static Scheme> {
     SCHEMES.iter().find(|scheme| scheme.name == name)
+}
+
+/// An empty map of a scheme, if that is the dense table: its owner can ask it without a detour.
+pub(crate) fn dense(scheme: &Scheme, shape: MapShape) -> Option<PageMap> {
+    (scheme.name == page::SCHEME.name).then(|| PageMap::new(shape))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use std::ops::Range;
 use dovetail_block::prefetch;
 use dovetail_nand::{Chunked, Lpn, Ppn};
 
-use super::{MapCost, Mapping, Scheme, look_up_each};
+use super::{MapCost, MapShape, Mapping, Scheme, look_up_each};
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "page",
     about: "dense table, 4 bytes for each logical page",
     sparse: false,
-    build: |shape| Box::new(PageMap { table: Chunked::new(shape.pages as usize) }),
+    build: |shape| Box::new(PageMap::new(shape)),
 };
 
 const ONE: MapCost = MapCost { accesses: 1 };
@@ -20,15 +20,23 @@ const ONE: MapCost = MapCost { accesses: 1 };
 /// table is zeros, of which the host needs no memory until they are written, the entries of 1024
 /// pages at a time.
 #[derive(Clone, Debug)]
-struct PageMap {
+pub(crate) struct PageMap {
     table: Chunked<u32, 1024>,
 }
 
+impl PageMap {
+    pub(super) fn new(shape: MapShape) -> Self {
+        Self { table: Chunked::new(shape.pages as usize) }
+    }
+}
+
 impl Mapping for PageMap {
+    #[inline]
     fn lookup(&self, lpn: Lpn) -> (Option<Ppn>, MapCost) {
         (self.table[lpn.0 as usize].checked_sub(1).map(Ppn), ONE)
     }
 
+    #[inline]
     fn update(&mut self, lpn: Lpn, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
         let entry = to.map_or(0, |ppn| ppn.0 + 1);
         // what was never mapped is not made to be unmapped
@@ -57,6 +65,7 @@ impl Mapping for PageMap {
         }
     }
 
+    #[inline]
     fn expect(&self, lpn: Lpn) {
         self.table.written(lpn.0 as usize).into_iter().for_each(prefetch);
     }

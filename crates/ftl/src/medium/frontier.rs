@@ -75,6 +75,12 @@ impl Frontier {
         self.open[group] = open;
     }
 
+    /// The line of the group whose turn it is.
+    #[inline]
+    pub(super) fn open_line_mut(&mut self) -> Option<&mut OpenLine> {
+        self.open[self.cursor].as_mut()
+    }
+
     #[inline]
     pub(super) fn advance(&mut self) {
         self.cursor += 1;

@@ -300,6 +300,40 @@ impl Lines {
         }
     }
 
+    /// Index of the first page of a line from `from` on that the map points at.
+    #[inline]
+    pub(crate) fn next_valid(&self, line: LineId, from: u32) -> Option<u32> {
+        let pages = self.pages_in(line);
+        match self.order {
+            Order::Rows => {
+                let first = u64::from(line.0 * self.pages_per_line);
+                let ahead = first + u64::from(from)..first + u64::from(pages);
+                let found = self.valid.next(ahead.start, ahead.end)?;
+                Some((found - first) as u32)
+            }
+            _ => (from..pages).find(|&index| self.is_valid(self.page(line, index))),
+        }
+    }
+
+    /// Shows the first `most` valid pages of a line from page `from` on, in the order in which they
+    /// were filled.
+    #[inline]
+    pub(crate) fn each_valid(&self, line: LineId, from: u32, most: u32, mut show: impl FnMut(Ppn)) {
+        let pages = self.pages_in(line);
+        if let Order::Rows = self.order {
+            let first = line.0 * self.pages_per_line;
+            let (mut next, end) = (u64::from(first + from), u64::from(first + pages));
+            for _ in 0..most {
+                let Some(found) = self.valid.next(next, end) else { return };
+                show(Ppn(found as u32));
+                next = found + 1;
+            }
+            return;
+        }
+        let in_order = (from..pages).map(|index| self.page(line, index));
+        in_order.filter(|ppn| self.is_valid(*ppn)).take(most as usize).for_each(show);
+    }
+
     /// The place of a page among those of its line: one die after the other fills what it programs
     /// in one go on all its planes, page by page of the chip.
     #[inline(never)]
@@ -314,6 +348,7 @@ impl Lines {
     }
 
     /// The line that a page lies in.
+    #[inline]
     pub fn line_of(&self, ppn: Ppn) -> LineId {
         match self.shape {
             LineShape::Superblock => LineId(self.by_line.quotient(ppn.0)),
@@ -406,6 +441,7 @@ impl Lines {
     }
 
     /// Notes that the map no longer points at `ppn`.
+    #[inline]
     pub(super) fn invalidate(&mut self, ppn: Ppn) {
         self.valid.clear(u64::from(ppn.0));
         let id = self.line_of(ppn);

@@ -26,7 +26,7 @@ pub(crate) use erase::ErasedBlock;
 use frontier::Frontier;
 pub(crate) use frontier::{FrontierId, FrontierKind};
 use lines::{FoundLine, LineId, LineShape, Lines, WordLines};
-pub(crate) use program::{ErasedPage, PageToProgram};
+pub(crate) use program::{ErasedPage, PageToProgram, Programmed};
 pub(crate) use unrecovered::UnrecoveredMedium;
 use validity::LiveSubpages;
 

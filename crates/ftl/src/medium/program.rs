@@ -161,6 +161,21 @@ impl Medium {
         self.frontiers[frontier.0].advance();
     }
 
+    /// The next page of the group whose turn it is in a frontier, and passes the turn on; `None`,
+    /// and nothing has happened, where its line is full or has bad blocks, or it has none.
+    #[inline(always)] // otherwise the page is returned through memory
+    pub(crate) fn next_page_in_turn(&mut self, frontier: FrontierId) -> Option<ErasedPage> {
+        let frontier = &mut self.frontiers[frontier.0];
+        let open = frontier.open_line_mut()?;
+        let (line, index) = (open.line, open.next);
+        if self.lines.has_bad_blocks(line) || index >= self.lines.pages_in(line) {
+            return None;
+        }
+        open.next += 1;
+        frontier.advance();
+        Some(ErasedPage { ppn: self.lines.page(line, index), line })
+    }
+
     /// The next good page of a group of a frontier; closes and opens lines as needed. `None` when
     /// the group has no free line.
     #[inline(always)] // otherwise the page is returned through memory, for 3 % of a write's time
@@ -219,7 +234,7 @@ impl Medium {
     ///
     /// # Errors
     /// No power, or a broken rule of the flash.
-    #[inline]
+    #[inline(always)] // for each page that the drive programs
     pub(crate) fn program(
         &mut self,
         at: SimTime,
@@ -241,5 +256,15 @@ impl Medium {
             }
             Err(error) => Err(device_error(&error)),
         }
+    }
+    /// As [`Medium::program`], of a page that was refused before: rarely.
+    #[inline(never)]
+    pub(crate) fn program_again(
+        &mut self,
+        at: SimTime,
+        to: ErasedPage,
+        page: PageToProgram<'_>,
+    ) -> Result<Option<Programmed>, DeviceError> {
+        self.program(at, to, page)
     }
 }

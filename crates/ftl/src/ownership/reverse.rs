@@ -63,17 +63,20 @@ impl ReverseMap {
     }
 
     /// As [`Geometry::locate`], without a division.
+    #[inline]
     pub(super) fn locate(&self, ppn: Ppn) -> (BlockId, u32) {
         let (row, unit) = self.units.divide(ppn.0);
         let (block_row, page) = self.pages_per_block.divide(row);
-        (BlockId(block_row * self.geometry.units() + unit), page)
+        (BlockId(block_row * self.units.divisor() + unit), page)
     }
 
     /// The entry of a page.
+    #[inline]
     pub(crate) fn get(&self, ppn: Ppn) -> Option<Remapped> {
-        if !self.used {
-            return None;
-        }
+        if self.used { self.get_used(ppn) } else { None }
+    }
+
+    fn get_used(&self, ppn: Ppn) -> Option<Remapped> {
         let (block, page) = self.locate(ppn);
         self.blocks[block.0 as usize].as_ref().and_then(|slots| slots[page as usize].get())
     }

@@ -29,7 +29,16 @@ impl<C: Counter> Values<C> {
     }
 
     /// Takes in a value.
+    #[inline]
     pub fn record(&mut self, value: u64) {
+        match &mut self.many {
+            Some(many) => put(many, value),
+            None => self.record_first(value),
+        }
+    }
+
+    #[inline(never)]
+    fn record_first(&mut self, value: u64) {
         if self.many.is_none() && self.few.len() < FEW {
             self.few.push(value);
         } else {

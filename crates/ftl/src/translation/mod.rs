@@ -7,6 +7,7 @@
 //! flash operation.
 
 mod direct_map;
+mod host_map;
 mod paging;
 mod system_pages;
 
@@ -16,8 +17,8 @@ use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
 use crate::config::DriveConfig;
-use crate::mapping::{MapCost, Mapping};
-use direct_map::DirectMap;
+use crate::mapping::MapCost;
+use host_map::HostMap;
 use paging::Paging;
 pub(crate) use paging::{
     ENTRIES_PER_SUBPAGE, FLASH_ENTRY_BYTES, FoundTranslations, encode_entries, first_translation,
@@ -28,7 +29,7 @@ use system_pages::SystemPages;
 #[derive(Clone, Debug)]
 pub(crate) struct Translation {
     /// The host's pages.
-    map: Box<dyn Mapping>,
+    map: HostMap,
     /// Number of of them are mapped.
     mapped: u64,
     system: SystemPages,
@@ -54,7 +55,7 @@ impl Translation {
     /// `system_pages` of them.
     pub(crate) fn new(config: &DriveConfig, system_pages: u32) -> Self {
         Self {
-            map: build_map(config),
+            map: HostMap::new(config),
             mapped: 0,
             system: SystemPages::new(config.host_pages(), system_pages),
             paging: Paging::new(config, first_translation(config, system_pages)),
@@ -83,7 +84,7 @@ impl Translation {
     }
 
     /// Points a page, the host's or the drive's own, at a flash page or nowhere.
-    #[inline]
+    #[inline(always)] // for each page that is programmed
     pub(crate) fn point(&mut self, lpn: Lpn, to: Option<Ppn>) -> Pointed {
         if self.system.owns(lpn) {
             return Pointed {
@@ -153,13 +154,5 @@ impl Translation {
             ));
         }
         Ok(())
-    }
-}
-
-fn build_map(config: &DriveConfig) -> Box<dyn Mapping> {
-    let map = (config.scheme.build)(config.map_shape());
-    match config.device_space() {
-        Some(space) => Box::new(DirectMap::new(map, Lpn(space.first.0), space.blocks)),
-        None => map,
     }
 }

@@ -15,13 +15,15 @@ pub(super) struct Ahead {
     trace: TraceReader,
     /// Requests that may still be read.
     left: u64,
-    coming: VecDeque<Result<Request, TraceError>>,
+    coming: VecDeque<Request>,
+    /// The error that ended the trace, behind what is coming.
+    failed: Option<TraceError>,
 }
 
 impl Ahead {
     /// The first `limit` requests of a trace, or all.
     pub(super) fn new(trace: TraceReader, limit: Option<u64>) -> Self {
-        Self { trace, left: limit.unwrap_or(u64::MAX), coming: VecDeque::new() }
+        Self { trace, left: limit.unwrap_or(u64::MAX), coming: VecDeque::new(), failed: None }
     }
 
     /// The trace, some requests ahead.
@@ -35,13 +37,16 @@ impl Ahead {
         expect: impl Fn(BlockRange),
     ) -> Option<Result<Request, TraceError>> {
         while self.coming.len() < AHEAD && self.left > 0 {
-            let Some(request) = self.trace.next() else { break };
-            if let Ok(request) = &request {
-                expect(request.range.blocks_touched());
+            match self.trace.next() {
+                Some(Ok(request)) => {
+                    expect(request.range.blocks_touched());
+                    self.left -= 1;
+                    self.coming.push_back(request);
+                }
+                Some(Err(error)) => (self.failed, self.left) = (Some(error), 0),
+                None => break,
             }
-            self.left -= 1;
-            self.coming.push_back(request);
         }
-        self.coming.pop_front()
+        self.coming.pop_front().map(Ok).or_else(|| self.failed.take().map(Err))
     }
 }

@@ -9,6 +9,9 @@ use super::format::State;
 /// At most this much of a bad line is quoted, in characters.
 const QUOTED_CHARS: usize = 40;
 
+/// Numbers of so many digits fit into 64 bits.
+const SHORT_DIGITS: usize = 18;
+
 const NS_PER_SEC: u64 = 1_000_000_000;
 
 /// Fault of a line.
@@ -50,13 +53,51 @@ impl<'a> Words<'a> {
 
     /// The next word; empty at the end of the line.
     pub(super) fn word(&mut self) -> &'a str {
+        self.skip_blanks();
         let bytes = self.rest.as_bytes();
-        let start = bytes.iter().position(|b| !is_blank(*b)).unwrap_or(bytes.len());
-        let end =
-            bytes[start..].iter().position(|b| is_blank(*b)).map_or(bytes.len(), |n| start + n);
-        let word = &self.rest[start..end];
-        self.rest = &self.rest[end..];
+        let mut end = 0;
+        while end < bytes.len() && !is_blank(bytes[end]) {
+            end += 1;
+        }
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
         word
+    }
+
+    #[inline]
+    fn skip_blanks(&mut self) {
+        while let Some(&byte) = self.rest.as_bytes().first()
+            && is_blank(byte)
+        {
+            self.rest = &self.rest[1..];
+        }
+    }
+
+    /// The next word as a number, read once; `None`, and the word is still to come, if it is none of
+    /// up to 18 digits.
+    #[inline]
+    pub(super) fn short_number(&mut self) -> Option<u64> {
+        self.skip_blanks();
+        let bytes = self.rest.as_bytes();
+        let (mut value, mut end) = (0_u64, 0);
+        while let Some(digit) = bytes.get(end).map(|byte| byte.wrapping_sub(b'0'))
+            && digit <= 9
+        {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            end += 1;
+        }
+        let is_word = bytes.get(end).is_none_or(|byte| is_blank(*byte));
+        if !is_word || end == 0 || end > SHORT_DIGITS {
+            return None;
+        }
+        self.rest = &self.rest[end..];
+        Some(value)
+    }
+
+    /// Nothing but blanks is left.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.skip_blanks();
+        self.rest.is_empty()
     }
 }
 

@@ -19,8 +19,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes of the text that the detection of its format is shown.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
-/// Large enough that the cost of a read does not show.
-const BUFFER_BYTES: usize = 256 << 10;
+/// Large enough that the cost of a read does not show, small enough to stay in the processor's
+/// nearest caches.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// The text of a trace: its beginning, kept for the detection, then the rest.
 type Text = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
@@ -31,7 +32,10 @@ pub(crate) struct Lines {
     text: BufReader<Text>,
     compressed: bool,
     position: Position,
+    /// A line that lies across the end of a buffer.
     line: Vec<u8>,
+    /// Bytes of the buffer that the line last read takes; it lies there.
+    taken: usize,
     number: u64,
 }
 
@@ -68,6 +72,7 @@ impl Lines {
             compressed: source.compressed,
             position: source.position,
             line: Vec::new(),
+            taken: 0,
             number: 0,
         })
     }
@@ -98,6 +103,17 @@ impl Lines {
 
     /// The next line without its line ending; `None` at the end of the trace.
     pub(crate) fn next_line(&mut self) -> Result<Option<&str>, TraceError> {
+        self.text.consume(std::mem::take(&mut self.taken));
+        let ahead = self.text.buffer();
+        let ahead = &ahead[..ahead.len().min(LINE_BYTES_MAX)];
+        let Some(end) = line_feed(ahead) else { return self.next_line_across() };
+        self.number += 1;
+        self.taken = end + 1;
+        self.text_of(&self.text.buffer()[..end])
+    }
+
+    /// As [`Lines::next_line`], of one that does not lie in the buffer as a whole.
+    fn next_line_across(&mut self) -> Result<Option<&str>, TraceError> {
         self.line.clear();
         let read =
             self.text.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line);
@@ -109,7 +125,11 @@ impl Lines {
         if length > LINE_BYTES_MAX {
             return Err(self.too_long());
         }
-        let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        self.text_of(self.line.strip_suffix(b"\n").unwrap_or(&self.line))
+    }
+
+    /// The text of a line of these bytes.
+    fn text_of<'a>(&self, text: &'a [u8]) -> Result<Option<&'a str>, TraceError> {
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         match std::str::from_utf8(text) {
             Ok(text) => Ok(Some(text)),
@@ -150,11 +170,58 @@ impl Lines {
     }
 }
 
+/// The index of the first line feed, looked for eight bytes at a time: lines are short.
+#[inline]
+fn line_feed(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    let mut words = bytes.chunks_exact(8);
+    for (index, word) in words.by_ref().enumerate() {
+        let word = word.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        // a byte that is zero borrows from the bit above it; the lowest one is exact
+        let different = word ^ (ONES * u64::from(b'\n'));
+        let found = different.wrapping_sub(ONES) & !different & (ONES << 7);
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let rest = words.remainder();
+    let at = bytes.len() - rest.len();
+    rest.iter().position(|byte| *byte == b'\n').map(|index| at + index)
+}
+
 fn reading_failed(path: &Path, compressed: bool, source: io::Error) -> TraceError {
     let path = path.to_owned();
     if compressed && source.kind() == ErrorKind::UnexpectedEof {
         TraceError::Truncated { path }
     } else {
         TraceError::Read { path, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_feed_is_found_wherever_it_is() {
+        for len in 0..40 {
+            for at in 0..=len {
+                let mut bytes = vec![0x0b; len];
+                bytes[at..].iter_mut().step_by(3).for_each(|byte| *byte = b'\n');
+                let first = bytes.iter().position(|byte| *byte == b'\n');
+                assert_eq!(line_feed(&bytes), first, "{len} {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_across_the_end_of_a_buffer_are_whole() {
+        let lines: Vec<String> = (0..60_000_u64).map(|n| format!("{n} {}", n * n * 31)).collect();
+        let text = lines.join("\n");
+        let mut read = Lines::read(Path::new("text"), Cursor::new(text.into_bytes())).unwrap();
+        for line in &lines {
+            assert_eq!(read.next_line().unwrap(), Some(line.as_str()));
+        }
+        assert_eq!(read.next_line().unwrap(), None);
     }
 }
