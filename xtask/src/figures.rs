@@ -32,8 +32,11 @@ fn load(size: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Runs figures and renews the table: `[--full] [FIGURE...]`. Without a name all of them, but those
-/// that this commit has run already.
+/// that this commit has run already. `--render` renews the table alone.
 pub(crate) fn figures(arguments: &[String]) -> Result<(), String> {
+    if arguments == ["--render"] {
+        return render();
+    }
     let all = all_figures()?;
     let (sizes, named): (Vec<_>, Vec<_>) =
         arguments.iter().partition(|argument| *argument == "--full");

@@ -160,7 +160,7 @@ const CHORES: [Chore; 31] = [
     },
     Chore {
         name: "figures",
-        about: "run the papers' figures and renew docs/figures.md: cargo xtask figures [--full] [FIGURE...] (5 minutes; hours with --full, goes on where it was stopped)",
+        about: "run the papers' figures and renew docs/figures.md: cargo xtask figures [--full] [FIGURE...] (15 minutes; hours with --full, goes on where it was stopped; --render: the page alone)",
         run: figures::figures,
     },
     Chore {
