@@ -222,3 +222,21 @@ fn shared_and_other_writes_of_one_file_come_back() {
     fs.unmount().unwrap();
     image.check_errors();
 }
+
+/// Blocks that wait for their place have their room already, also when nothing else has any.
+#[test]
+fn a_large_write_over_waiting_blocks_needs_no_room() {
+    let (mut fs, caller) = (mount(new()), Caller::default());
+    let file = create(&mut fs, b"file");
+    let mut page = 0;
+    while fs.write(&caller, file, page * 4096, &[1; 4096]).is_ok() {
+        page += 1;
+    }
+    let last = (page - 16) * 4096;
+    assert!((page - 16..page).all(|page| fs.is_cached(file, page)), "they wait");
+    fs.write(&caller, file, last, &[2; 16 * 4096]).unwrap();
+    fs.fsync(file, false).unwrap();
+    let content = content_of(&mut mount(fs.device().clone()), b"file");
+    assert_eq!((content[last as usize - 1], content[last as usize]), (1, 2));
+    check(&fs.unmount().unwrap());
+}

@@ -21,7 +21,7 @@ pub(crate) struct Shared {
 }
 
 struct Inner {
-    /// `None` when the mount has ended. Shared by those whose calls change nothing.
+    /// `None` when the mount has ended. Shared by those whose calls change nothing but bytes of blocks.
     fs: RwLock<Option<BoxedFileSystem>>,
     /// Those that wait; whoever has `leader` does them all.
     fsyncs: Mutex<Vec<Arc<Fsync>>>,

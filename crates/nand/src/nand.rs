@@ -642,6 +642,7 @@ impl Nand {
     /// many dies and planes: for two that stand for parts of one.
     pub fn swap_timeline(&mut self, other: &mut Self) {
         debug_assert_eq!(self.config.geometry.units(), other.config.geometry.units());
+        debug_assert_eq!(self.timeline.is_plain(), other.timeline.is_plain());
         std::mem::swap(&mut self.timeline, &mut other.timeline);
     }
 

@@ -12,7 +12,7 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "Random write bandwidth on a file of 28 GiB in a partition of 30 GiB: F2FS cleans, IPLFS does not",
     source: "Kim et al., IPLFS, ATC'22: figure 12a and section 6.1; job and series as published with its code",
     setup: "Four threads, 4 KiB at random into one file that is reserved and not written before, buffered, without fsync, for 600 s; a host with 8 GB; F2FS mounted mode=lfs,discard. \
-            The jobs' random numbers are fio's shift register (random_generator=lfsr): all four walk one circle through the file, from places that hang on its size. After 29 GiB 87 % of it are \
+            The jobs' random numbers are fio's shift register (random_generator=lfsr): all four walk one circle through the file, from places that depend on its size. After 29 GiB 87 % of it are \
             written, so segments are nearly full of what is valid. The drive of 230 GiB has room to spare. The published series of F2FS falls at 29.4 GiB from 70 thousand writes a second to 5 \
             thousand, and rises to 9: the paper's 12.8 times is that trough, the mean is 8.2. The drive's dies are as fast as that series before its fall, and nothing else is fitted. It runs at full \
             size by default: on a smaller drive F2FS keeps a larger part of the partition to itself, so that the file has 26 GiB there, and 23 below 1/10, and the threads begin elsewhere on the circle.",
@@ -36,7 +36,8 @@ group_reporting
 ";
 
 const SECONDS: f64 = 600.0;
-/// So far from its mean is a tenth of the published series of IPLFS that the paper calls steady.
+/// The paper calls its series steady: the mean of a tenth of it, after the first, lies up to so far
+/// from the mean of all of them (8.1 % in the published series of IPLFS).
 const STEADY: f64 = 0.081;
 /// Of a run: ten or twenty seconds at full scale.
 const WINDOWS: u32 = 60;

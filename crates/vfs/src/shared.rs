@@ -14,7 +14,7 @@ pub trait SharedCalls {
 
     /// As [`FileSystem::write`](crate::FileSystem::write), if nothing changes but bytes of blocks
     /// that the file has: neither times nor size, nor where blocks lie. `None` if nothing or a part
-    /// was written.
+    /// was written: the caller then writes all of it, alone.
     fn write(&self, _caller: &Caller, _ino: Ino, _offset: u64, _bytes: &[u8]) -> Option<()> {
         None
     }

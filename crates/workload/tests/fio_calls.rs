@@ -133,6 +133,24 @@ fn registers_draw_the_blocks_of_fio() {
     }
 }
 
+/// A register for each size: a block of one is not a block of another.
+#[test]
+fn registers_of_blocks_of_several_sizes_reach_the_whole_file() {
+    for seed in 1..9 {
+        let job = "[a]\nrandom_generator=lfsr\nrw=randrw\nbs=4k,8k\nsize=256k\nio_size=1m\n";
+        let mut workload = workload(job, seed);
+        let mut ends = [0, 0];
+        for played in play(&mut workload) {
+            match played.call {
+                Call::Read { offset, len, .. } => ends[0] = ends[0].max(offset + len),
+                Call::Write { offset, len, .. } => ends[1] = ends[1].max(offset + len),
+                _ => {}
+            }
+        }
+        assert!(ends.iter().all(|end| (200 << 10..=256 << 10).contains(end)), "{seed}: {ends:?}");
+    }
+}
+
 /// Each thread of a run begins in a place of its own.
 #[test]
 fn registers_of_later_threads_begin_where_those_of_fio_do() {

@@ -2,8 +2,8 @@
 //! page cache would be written soon, and the system above has one of its own.
 //!
 //! Content is written as soon as its blocks belong to the file, and a commit comes between calls,
-//! so that none leads to blocks that hold something else. Small writes into holes keep the way through
-//! the cache: they get places in longer runs, later.
+//! so that none leads to blocks that hold something else. Small writes into holes keep the way
+//! through the cache: they get places in longer runs, later.
 
 use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_vfs::kit::{Parts, WriteData};
@@ -69,11 +69,6 @@ impl<D: Scheduler> Ext<D> {
     ) -> Result<(), Error> {
         self.check_room_for(ino, runs)?;
         self.note_change(ino);
-        let end = first + bytes.len() as u64 / BLOCK_SIZE;
-        self.pages.remove_range(ino.0.into(), first..end);
-        if self.pages.dirty_count(ino.0.into()) == 0 {
-            self.dirty_since.remove(&ino);
-        }
         self.io.set_content_of(ino.0);
         for &run in runs {
             let mut rest = run;
@@ -83,9 +78,14 @@ impl<D: Scheduler> Ext<D> {
                 let part = &bytes[from as usize..][..blocks as usize * BLOCK_SIZE as usize];
                 self.io.write_content_bytes(at.0, part)?;
                 let done = u64::from(rest.block) + u64::from(blocks);
+                // not before: an error must not take what was written earlier
+                self.pages.remove_range(ino.0.into(), rest.block.into()..done);
                 self.grow_to(ino, done * BLOCK_SIZE)?;
                 rest = Run { block: done as u32, blocks: rest.blocks - blocks, ..rest };
             }
+        }
+        if self.pages.dirty_count(ino.0.into()) == 0 {
+            self.dirty_since.remove(&ino);
         }
         Ok(())
     }
@@ -96,9 +96,11 @@ impl<D: Scheduler> Ext<D> {
         for run in runs {
             match run.state {
                 State::Hole => {
+                    // delayed blocks have their room, with that of their nodes
                     let delayed = self.delayed.count_in(ino, run.block.into()..run.end());
-                    holes += u64::from(run.blocks) - delayed;
-                    pieces += u64::from(run.blocks);
+                    let new = u64::from(run.blocks) - delayed;
+                    holes += new;
+                    pieces += new;
                 }
                 State::Unwritten(_) => pieces += 1,
                 State::Written(_) => {}

@@ -1,4 +1,4 @@
-//! Calls that change nothing, for callers who share the mount: answered from what is in memory and
+//! Calls that change nothing but bytes of blocks, for callers who share the mount: answered from what is in memory and
 //! the blocks of the content. All else is left to the calls of the same name, which tell errors and
 //! bring into memory what is missing.
 

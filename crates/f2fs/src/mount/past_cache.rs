@@ -74,9 +74,7 @@ impl<D: Scheduler> F2fs<D> {
                 self.balance()?;
             }
             let first = first + (number * segment) as u64;
-            let done = self.write_placed(ino, first, part, facts);
-            self.look_for_headroom(0)?;
-            done?;
+            self.write_placed(ino, first, part, facts)?;
         }
         Ok(())
     }

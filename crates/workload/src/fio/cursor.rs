@@ -19,8 +19,8 @@ pub(super) struct Cursor {
     /// By direction; they share the first if their blocks have one size.
     maps: [Option<RandomMap>; 3],
     samplers: [Option<Sampler>; 3],
-    /// All directions draw from one.
-    register: Option<Lfsr>,
+    /// By direction; they share the first if their blocks have one size.
+    registers: [Option<Lfsr>; 3],
 }
 
 /// A part of a file to read, write or trim.
@@ -61,7 +61,7 @@ impl Cursor {
             last_start: [None; 3],
             maps: [const { None }; 3],
             samplers: [const { None }; 3],
-            register: None,
+            registers: [const { None }; 3],
         }
     }
 
@@ -70,7 +70,7 @@ impl Cursor {
         self.last_end = [self.region.start; 3];
         self.last_start = [None; 3];
         self.maps.iter_mut().flatten().for_each(RandomMap::reset);
-        self.register = None; // its place may be another one in the next pass
+        self.registers = [const { None }; 3]; // they may begin elsewhere in the next pass
     }
 
     /// Returns whether a job that trims and then writes is to write: its last trim has no write
@@ -164,7 +164,7 @@ impl Cursor {
             return None;
         }
         if context.settings.has_register() {
-            return self.from_register(blocks, align, context);
+            return self.from_register(direction, blocks, align, context);
         }
         let drawn = self.draw(direction, blocks, align, context);
         let Some(map) = self.map(direction, blocks, context.settings) else {
@@ -187,9 +187,16 @@ impl Cursor {
     }
 
     /// The next block of the register; it begins again, or the file is done.
-    fn from_register(&mut self, blocks: u64, align: u64, context: &Context<'_>) -> Option<Place> {
+    fn from_register(
+        &mut self,
+        direction: Direction,
+        blocks: u64,
+        align: u64,
+        context: &Context<'_>,
+    ) -> Option<Place> {
+        let at = if have_one_size(context.settings) { 0 } else { direction.index() };
         let begin = || Lfsr::new(blocks, context.streams.register);
-        let register = self.register.get_or_insert_with(begin);
+        let register = self.registers[at].get_or_insert_with(begin);
         let next = register.draw();
         let wrapped = next.is_none() && context.settings.time_based;
         if wrapped {
@@ -278,4 +285,14 @@ fn map_index(direction: Direction, settings: &Settings) -> Option<usize> {
     let unit = settings.blocks[direction.index()].min;
     let same = settings.directions().all(|other| settings.blocks[other.index()].min == unit);
     settings.has_map().then_some(if same { 0 } else { direction.index() })
+}
+
+/// All directions of a job have blocks of one size, at offsets of one unit.
+fn have_one_size(settings: &Settings) -> bool {
+    let sizes = |direction: Direction| {
+        (settings.blocks[direction.index()].min, settings.align_of(direction))
+    };
+    let mut all = settings.directions().map(sizes);
+    let first = all.next();
+    all.all(|other| Some(other) == first)
 }
