@@ -164,7 +164,7 @@ impl Cursor {
             return None;
         }
         if context.settings.has_register() {
-            return self.from_register(direction, blocks, align, context);
+            return self.next_in_register(direction, blocks, align, context);
         }
         let drawn = self.draw(direction, blocks, align, context);
         let Some(map) = self.map(direction, blocks, context.settings) else {
@@ -187,7 +187,7 @@ impl Cursor {
     }
 
     /// The next block of the register; it begins again, or the file is done.
-    fn from_register(
+    fn next_in_register(
         &mut self,
         direction: Direction,
         blocks: u64,
