@@ -138,7 +138,8 @@ impl Fsx {
 /// Number of reads that were answered as those of one of several callers.
 fn run(mke2fs: &str, options: &str, seed: u64) -> u64 {
     let steps = std::env::var("DOVETAIL_STEPS").map_or(6000, |steps| steps.parse().unwrap());
-    let options = Options { page_cache_bytes: 1 << 19, ..Options::parse(options).unwrap() };
+    let options = Options::parse(options).unwrap();
+    let options = Options { page_cache_bytes: 1 << 19, writes_past_cache: true, ..options };
     let mut fsx = Fsx::new(mke2fs, options, seed);
     let every = (steps / 500).max(300);
     for n in 1..=steps {

@@ -15,7 +15,8 @@ fn new() -> MemoryDevice {
 }
 
 fn mount<D: Scheduler>(device: D) -> Ext<D> {
-    Ext::mount(device, Options::default(), SimTime::ZERO).unwrap()
+    let options = Options { writes_past_cache: true, ..Options::default() };
+    Ext::mount(device, options, SimTime::ZERO).unwrap()
 }
 
 fn check(device: &MemoryDevice) {

@@ -152,6 +152,12 @@ fn with_updates_remapped() {
 }
 
 #[test]
+fn with_writes_past_the_cache() {
+    let past = Options { writes_past_cache: true, ..Options::default() };
+    compare("past the cache", &[], &past, 4);
+}
+
+#[test]
 fn with_little_memory() {
     let little =
         Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };

@@ -16,7 +16,8 @@ fn new() -> MemoryDevice {
 
 fn mount<D: Scheduler>(device: D) -> F2fs<D> {
     // a small volume would be written in place
-    let options = Options { small_volume: Some(false), ..Options::default() };
+    let options =
+        Options { small_volume: Some(false), writes_past_cache: true, ..Options::default() };
     F2fs::mount(device, options, SimTime::ZERO).unwrap()
 }
 

@@ -33,6 +33,9 @@ pub struct Options {
     pub no_load: bool,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
+    /// Large writes of bytes go to the device at once, past the page cache: for a mount, above which
+    /// there is another cache. Otherwise writes of bytes and of named content take one way.
+    pub writes_past_cache: bool,
     /// Blocks of metadata kept in memory beside those of the running transaction, in bytes. Assumed
     /// default: 32 MiB.
     pub meta_cache_bytes: u64,
@@ -55,6 +58,7 @@ impl Default for Options {
             read_only: false,
             no_load: false,
             page_cache_bytes: 64 << 20,
+            writes_past_cache: false,
             meta_cache_bytes: 32 << 20,
             physical_pointers: false,
             seed: 0,

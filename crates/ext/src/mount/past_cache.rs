@@ -33,7 +33,8 @@ impl<D: Scheduler> Ext<D> {
         data: WriteData<'a>,
     ) -> Result<Option<PastCache<'a>>, Error> {
         let Some(parts) = data.around_whole_pages(offset, 1) else { return Ok(None) };
-        let is_plain = self.per_page() == 1
+        let is_plain = self.options.writes_past_cache
+            && self.per_page() == 1
             && self.io.space().is_none()
             && self.is_extent_mapped(ino)?
             && !self.journals_content(ino)?;

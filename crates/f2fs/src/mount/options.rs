@@ -156,6 +156,9 @@ pub struct Options {
     pub max_dirty_nodes: usize,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
+    /// Large writes of bytes go to the device at once, past the page cache: for a mount, above which
+    /// there is another cache. Otherwise writes of bytes and of named content take one way.
+    pub writes_past_cache: bool,
     /// Dirty content, in bytes, from which the background writes it at once rather than every five
     /// seconds (Linux: `dirty_background_ratio`); `None` for never.
     pub dirty_background_bytes: Option<u64>,
@@ -198,6 +201,7 @@ impl Default for Options {
             checkpoint_interval_s: 60,
             max_dirty_nodes: 4096,
             page_cache_bytes: 64 << 20,
+            writes_past_cache: false,
             dirty_background_bytes: None,
             node_cache_bytes: 32 << 20,
             physical_pointers: false,

@@ -44,7 +44,8 @@ impl<D: Scheduler> F2fs<D> {
         data: WriteData<'a>,
     ) -> Result<Option<Parts<'a>>, Failure> {
         let Some(parts) = data.around_whole_pages(offset, LEAST_PAGES) else { return Ok(None) };
-        let is_plain = self.superblock.variant == Variant::F2fs
+        let is_plain = self.options.writes_past_cache
+            && self.superblock.variant == Variant::F2fs
             && !self.superblock.is_zoned()
             && !self.remaps()
             && !self.io.is_moving_blocks()

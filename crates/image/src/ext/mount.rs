@@ -29,6 +29,7 @@ pub(super) fn mount(
     options.read_only |= request.read_only;
     options.seed = request.seed;
     options.page_cache_bytes = PAGE_CACHE;
+    options.writes_past_cache = true;
     let device = device(image, !options.read_only)?;
     // the tool may come at any time, and needs to know from the start whose blocks are written
     options.physical_pointers =

@@ -22,6 +22,7 @@ pub(super) fn mount(
     options.read_only |= request.read_only;
     options.seed = request.seed;
     options.page_cache_bytes = PAGE_CACHE;
+    options.writes_past_cache = true;
     options.node_cache_bytes = NODE_CACHE;
     if options.read_only {
         return mount_read_only(image, options, request.now);
