@@ -3,7 +3,8 @@
 //!
 //! Content is written as soon as its blocks belong to the file, and a commit comes between calls,
 //! so that none leads to blocks that hold something else. Small writes into holes keep the way
-//! through the cache: they get places in longer runs, later.
+//! through the cache: they get places in longer runs, later. Mounts over an image ask for it
+//! (`Options::writes_past_cache`).
 
 use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_vfs::kit::{Parts, WriteData};

@@ -1,6 +1,6 @@
-//! Calls that change nothing but bytes of blocks, for callers who share the mount: answered from what is in memory and
-//! the blocks of the content. All else is left to the calls of the same name, which tell errors and
-//! bring into memory what is missing.
+//! Calls that change nothing but bytes of blocks, for callers who share the mount: answered from
+//! what is in memory and the blocks of the content. All else is left to the calls of the same name,
+//! which tell errors and bring into memory what is missing.
 
 use std::ops::Range;
 

@@ -2,7 +2,8 @@
 //! cache would be written soon, and the system above has one of its own.
 //!
 //! Only where a block simply goes to the next place of its log. Whatever holds pages back, or has
-//! rules for where they go, keeps the way through the cache.
+//! rules for where they go, keeps the way through the cache. Mounts over an image ask for it
+//! (`Options::writes_past_cache`).
 
 use std::ops::Range;
 

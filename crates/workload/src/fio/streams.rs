@@ -15,7 +15,7 @@ pub(super) struct Streams {
     pub placement: Rng,
     pub start: Rng,
     pub rate: Rng,
-    /// Where a shift register begins.
+    /// The state in which a shift register begins.
     pub register: u64,
 }
 
