@@ -339,13 +339,27 @@ impl<D: Scheduler> Io<D> {
 
     /// The commit is over, which is what `event` means.
     pub(crate) fn end_commit(&mut self, event: EventId) {
-        self.hint(SchedulingHint::Signal(event));
+        self.signal(Some(event));
         self.hint(SchedulingHint::Unlock { lock: COMMIT });
     }
 
-    /// Is true if the commit that ends with `event` is over.
-    pub(crate) fn is_over(&self, event: EventId) -> bool {
+    /// Is true if an event has come.
+    pub(crate) fn is_signalled(&self, event: EventId) -> bool {
         self.device().is_signalled(event)
+    }
+
+    /// Signals an event, if there is one.
+    pub(crate) fn signal(&mut self, event: Option<EventId>) {
+        if let Some(event) = event {
+            self.hint(SchedulingHint::Signal(event));
+        }
+    }
+
+    /// Waits for an event, if there is one.
+    pub(crate) fn await_event(&mut self, event: Option<EventId>) {
+        if let Some(event) = event {
+            self.hint(SchedulingHint::Await(event));
+        }
     }
 
     /// Waits for what was written, then for the commit that ends with `event`.

@@ -24,10 +24,10 @@ const QUEUE_DEPTH: u32 = 32;
 /// Blocks that the trace fills first, by 16, and then writes at random.
 const SPAN: u64 = 2_000_000;
 
-/// The drive on which other simulators were timed: 9.5 GiB of flash, two planes a die.
+/// The drive that MQSim and SimpleSSD were timed with: 9.5 GiB of flash, two planes a die.
 const DRIVE: &str = r#"
 name = "two-planes"
-about = "The drive on which other simulators were timed: 9.5 GiB of flash, two planes a die."
+about = "The drive that MQSim and SimpleSSD were timed with: 9.5 GiB of flash, two planes a die."
 
 [capacity]
 user = "8261MiB"

@@ -210,3 +210,29 @@ fn runs_that_share_preconditioned_drives_have_the_results_of_their_own() {
         assert_eq!((text(&results) == expected, drives.aged()), (true, 3), "{threads}");
     }
 }
+
+/// A cache of 32 MiB lets a fifth be dirty, and writers go on when an eighth of that has been
+/// submitted, all alike. (They waited for all that was dirty, one after another.)
+#[test]
+fn buffered_writers_wait_for_a_part_of_the_write_back_and_all_alike() {
+    const JOB: &str = "[w]\nfilename=file\nrw=randwrite\nbs=4k\nnumjobs=4\nsize=64m\nnorandommap\n\
+                       time_based\nruntime=2s\n";
+    let part_bytes = f64::from(32 << 20) * 0.2 / 8.0;
+    for filesystem in ["f2fs", "ext4"] {
+        let text = format!(
+            "name = \"t\"\nabout = \"\"\nfilesystem = \"{filesystem}\"\ndrive = \"femu-32g\"\n\
+             partition = \"256MiB\"\nmemory = \"32MiB\"\n"
+        );
+        let stacks = [Stack::parse(&text, "test.toml").unwrap()];
+        let (source, stop) = (Source::fio(JOB, "test.fio", &[]).unwrap(), AtomicBool::new(false));
+        let experiment = Experiment { stop: &stop, ..Experiment::new(&source, &stacks) };
+        let (results, failures) = experiment.run(1, &|_| {});
+        assert!(failures.is_empty(), "{filesystem}: {failures:?}");
+        let run = &results.runs[0];
+        let write = &run.latency.write.percentiles;
+        let part_ns = part_bytes * run.totals.elapsed_s * 1e9 / (write.count as f64 * 4096.0);
+        let waits = [write.p99_ns as f64 / part_ns, write.max_ns as f64 / part_ns];
+        assert!(waits[0] > 0.5, "{filesystem}: {waits:?}: one writer in a hundred waits");
+        assert!(waits[1] < 4.0, "{filesystem}: {waits:?}");
+    }
+}

@@ -6,6 +6,7 @@ use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
 use dovetail_host::Planner;
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::WriteBack;
 use dovetail_vfs::{Guarantees, Limits, XattrLayout};
 use serde::Deserialize;
 
@@ -74,9 +75,12 @@ fn make(setup: &Setup<'_>, device: impl Scheduler, kind: Kind) -> Result<(), Set
 fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {
     let _: Sysfs = table("sysfs", setup.sysfs)?;
     let options = Options::parse(setup.mount).map_err(SetupError::settings)?;
-    let page_cache_bytes = setup.memory_bytes;
-    let options =
-        Options { page_cache_bytes, physical_pointers: setup.device_addresses, ..options };
+    let options = Options {
+        page_cache_bytes: setup.memory_bytes,
+        dirty_background_bytes: Some(WriteBack::background_bytes(setup.memory_bytes)),
+        physical_pointers: setup.device_addresses,
+        ..options
+    };
     Ok(Box::new(Ext::mount(device, options, SimTime::ZERO).map_err(SetupError::volume)?))
 }
 

@@ -7,14 +7,12 @@ use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, GcSleep, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
 use dovetail_time::{AtFloor, Ratio, SimTime};
+use dovetail_vfs::kit::WriteBack;
 use dovetail_vfs::{Guarantees, Limits};
 use serde::Deserialize;
 
 use crate::kept::Kept;
 use crate::kind::{Device, Mounted, Setup, SetupError, VolumeKind, table};
-
-/// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
-const DIRTY_BACKGROUND_PERCENT: u64 = 10;
 
 /// Dirty nodes at which a checkpoint is written, at the smallest scale: its own blocks stay few
 /// beside the nodes.
@@ -204,7 +202,7 @@ fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
         page_cache_bytes: setup.memory_bytes,
         node_cache_bytes: setup.memory_bytes / PAGE_CACHE_TO_NODES,
-        dirty_background_bytes: Some(setup.memory_bytes / 100 * DIRTY_BACKGROUND_PERCENT),
+        dirty_background_bytes: Some(WriteBack::background_bytes(setup.memory_bytes)),
         ..options
     })
 }

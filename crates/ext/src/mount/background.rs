@@ -35,6 +35,9 @@ impl<D: Scheduler> Ext<D> {
         if self.is_read_only() {
             return None;
         }
+        if self.is_too_dirty() {
+            return Some(self.io.now());
+        }
         let journal_waits = self.journal.as_ref().is_some_and(|journal| journal.waiting() > 0);
         let waits = journal_waits || !self.dirty_since.is_empty();
         let write_back = waits.then_some(self.background.next_write_back);
@@ -54,6 +57,13 @@ impl<D: Scheduler> Ext<D> {
             return Ok(());
         }
         self.edits_before_call = self.edits;
+        if self.is_too_dirty() {
+            self.write_back_to(0)?;
+            // content that goes through the journal
+            if self.is_too_dirty() {
+                self.commit()?;
+            }
+        }
         if now >= self.background.next_write_back {
             self.write_back_old()?;
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
@@ -82,22 +92,47 @@ impl<D: Scheduler> Ext<D> {
         Ok(self.io.kick()?)
     }
 
+    /// So much content is dirty that the background does not wait until it is old.
+    fn is_too_dirty(&self) -> bool {
+        let limit = self.options.dirty_background_bytes;
+        limit.is_some_and(|bytes| self.pages.dirty_total() as u64 * 4096 > bytes)
+    }
+
+    /// Writes dirty files until no more than so many pages are dirty.
+    fn write_back_to(&mut self, pages: usize) -> Result<(), Error> {
+        self.under_way.begin(|event| self.io.is_signalled(event));
+        let written = self.write_back_files(pages);
+        self.io.signal(self.under_way.end());
+        written
+    }
+
+    fn write_back_files(&mut self, pages: usize) -> Result<(), Error> {
+        for ino in self.pages.dirty_inodes() {
+            self.write_back(Ino(ino as u32))?;
+            self.commit_if_large()?;
+            if self.pages.dirty_total() <= pages {
+                break;
+            }
+        }
+        Ok(self.io.kick()?)
+    }
+
     /// Bounds memory and the transaction; every changing call ends with it.
     pub(super) fn after_call(&mut self) -> Result<(), Error> {
         let limit = ((self.options.page_cache_bytes / 4096 / 4) as usize).max(64);
         if self.pages.dirty_total() > limit {
-            for ino in self.pages.dirty_inodes() {
-                self.write_back(Ino(ino as u32))?;
-                self.commit_if_large()?;
-                if self.pages.dirty_total() <= limit / 2 {
-                    break;
-                }
-            }
-            self.io.kick()?;
+            self.write_back_to(limit / 2)?;
             if self.pages.dirty_total() > limit {
                 self.commit()?;
             }
         }
         self.commit_if_large()
+    }
+
+    /// Ends a buffered write: the writer waits while too much is dirty or on its way.
+    pub(super) fn throttle(&mut self) {
+        let dirty = self.pages.dirty_total();
+        let event = self.under_way.throttle(dirty, |event| self.io.is_signalled(event));
+        self.io.await_event(event);
     }
 }

@@ -36,6 +36,9 @@ pub struct Options {
     /// Large writes of bytes go to the device at once, past the page cache: for a mount, above which
     /// there is another cache. Otherwise writes of bytes and of named content take one way.
     pub writes_past_cache: bool,
+    /// Dirty content, in bytes, from which the background writes it at once rather than when it is
+    /// old (Linux: `dirty_background_ratio`); `None` for never.
+    pub dirty_background_bytes: Option<u64>,
     /// Blocks of metadata kept in memory beside those of the running transaction, in bytes. Assumed
     /// default: 32 MiB.
     pub meta_cache_bytes: u64,
@@ -59,6 +62,7 @@ impl Default for Options {
             no_load: false,
             page_cache_bytes: 64 << 20,
             writes_past_cache: false,
+            dirty_background_bytes: None,
             meta_cache_bytes: 32 << 20,
             physical_pointers: false,
             seed: 0,

@@ -109,6 +109,7 @@ impl<D: Scheduler> Simulated for Ext<D> {
         contents: &[Content],
         direct: bool,
     ) -> Result<(), Error> {
+        let dirty = self.pages.dirty_total();
         let ino = ino_of(ino);
         if direct && self.goes_past_cache(ino)? {
             self.change_again(|fs| {
@@ -126,7 +127,12 @@ impl<D: Scheduler> Simulated for Ext<D> {
                 })?;
             }
         }
-        Ok(self.io.kick().map_err(Failure::from)?)
+        self.io.kick().map_err(Failure::from)?;
+        // who writes what is dirty already adds nothing to it, and does not wait
+        if self.pages.dirty_total() > dirty {
+            self.throttle();
+        }
+        Ok(())
     }
 
     fn read_pages(

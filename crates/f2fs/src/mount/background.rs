@@ -233,6 +233,13 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Writes the dirty pages of files; directories wait for a checkpoint.
     fn write_back_files(&mut self) -> Result<(), Error> {
+        self.under_way.begin(|event| self.io.is_signalled(event));
+        let written = self.write_back_each_file();
+        self.io.signal(self.under_way.end());
+        written
+    }
+
+    fn write_back_each_file(&mut self) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
             let ino = crate::format::Nid(ino as u32);
             if !self.dirty_dents.contains(&ino) {
@@ -271,5 +278,12 @@ impl<D: Scheduler> F2fs<D> {
             }
         }
         self.balance()
+    }
+
+    /// Ends a buffered write: the writer waits while too much is dirty or on its way.
+    pub(super) fn throttle(&mut self) {
+        let dirty = self.pages.dirty_total();
+        let event = self.under_way.throttle(dirty, |event| self.io.is_signalled(event));
+        self.io.await_event(event);
     }
 }

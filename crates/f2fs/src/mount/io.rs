@@ -406,16 +406,32 @@ impl<D: Scheduler> Io<D> {
     pub(crate) fn await_link(&mut self) -> Result<EventId, DeviceError> {
         self.wait()?;
         let link = EventId(self.last_link.map_or(0, |last| last.0 + 1));
-        if let Some(last) = self.last_link.replace(link).filter(|l| !self.device().is_signalled(*l))
-        {
-            self.device_mut().hint(SchedulingHint::Await(last));
-        }
+        let last = self.last_link.replace(link).filter(|last| !self.is_signalled(*last));
+        self.await_event(last);
         Ok(link)
     }
 
     /// The nodes of a link are written.
     pub(crate) fn end_link(&mut self, link: EventId) {
-        self.device_mut().hint(SchedulingHint::Signal(link));
+        self.signal(Some(link));
+    }
+
+    pub(crate) fn is_signalled(&self, event: EventId) -> bool {
+        self.device().is_signalled(event)
+    }
+
+    /// Signals an event, if there is one.
+    pub(crate) fn signal(&mut self, event: Option<EventId>) {
+        if let Some(event) = event {
+            self.device_mut().hint(SchedulingHint::Signal(event));
+        }
+    }
+
+    /// Waits for an event, if there is one.
+    pub(crate) fn await_event(&mut self, event: Option<EventId>) {
+        if let Some(event) = event {
+            self.device_mut().hint(SchedulingHint::Await(event));
+        }
     }
 
     /// Waits until everything written survives a power cut.

@@ -103,6 +103,7 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         contents: &[Content],
         direct: bool,
     ) -> Result<(), Error> {
+        let dirty = self.pages.dirty_total();
         let ino = nid(ino);
         self.change(|fs| {
             if !direct {
@@ -113,7 +114,12 @@ impl<D: Scheduler> Simulated for F2fs<D> {
             fs.write_direct(ino, offset / BLOCK_BYTES, contents)?;
             Ok(fs.grow_to(ino, end)?)
         })?;
-        Ok(self.io.kick().map_err(crate::Error::from)?)
+        self.io.kick().map_err(crate::Error::from)?;
+        // who writes what is dirty already adds nothing to it, and does not wait
+        if self.pages.dirty_total() > dirty {
+            self.throttle();
+        }
+        Ok(())
     }
 
     fn read_pages(
