@@ -233,6 +233,6 @@ fn buffered_writers_wait_for_a_part_of_the_write_back_and_all_alike() {
         let part_ns = part_bytes * run.totals.elapsed_s * 1e9 / (write.count as f64 * 4096.0);
         let waits = [write.p99_ns as f64 / part_ns, write.max_ns as f64 / part_ns];
         assert!(waits[0] > 0.5, "{filesystem}: {waits:?}: one writer in a hundred waits");
-        assert!(waits[1] < 4.0, "{filesystem}: {waits:?}");
+        assert!(waits[1] < 8.0, "{filesystem}: {waits:?}: nobody waits for all that may be dirty");
     }
 }
