@@ -12,7 +12,8 @@ use crate::device::BlockDevice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockId(pub u8);
 
-/// An event that one call signals and another awaits, by a number that the file system chooses.
+/// An event that one call signals and another awaits, by a number that the file system chooses. Bit
+/// 62 is set in those of its write-back, bit 63 in those of a host's read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub u64);
 

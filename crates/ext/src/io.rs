@@ -339,7 +339,7 @@ impl<D: Scheduler> Io<D> {
 
     /// The commit is over, which is what `event` means.
     pub(crate) fn end_commit(&mut self, event: EventId) {
-        self.signal(Some(event));
+        self.hint(SchedulingHint::Signal(event));
         self.hint(SchedulingHint::Unlock { lock: COMMIT });
     }
 
@@ -348,11 +348,12 @@ impl<D: Scheduler> Io<D> {
         self.device().is_signalled(event)
     }
 
-    /// Signals an event, if there is one.
-    pub(crate) fn signal(&mut self, event: Option<EventId>) {
-        if let Some(event) = event {
-            self.hint(SchedulingHint::Signal(event));
-        }
+    /// Signals an event, if there is one, when all that was written so far has been submitted.
+    pub(crate) fn signal_submitted(&mut self, event: Option<EventId>) -> Result<(), DeviceError> {
+        let Some(event) = event else { return Ok(()) };
+        let submitted = self.gatherer.kick();
+        self.device_mut().hint(SchedulingHint::Signal(event));
+        submitted
     }
 
     /// Waits for an event, if there is one.

@@ -6,7 +6,7 @@ use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
 use dovetail_host::Planner;
 use dovetail_time::SimTime;
-use dovetail_vfs::kit::WriteBack;
+use dovetail_vfs::kit::Throttle;
 use dovetail_vfs::{Guarantees, Limits, XattrLayout};
 use serde::Deserialize;
 
@@ -77,7 +77,7 @@ fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {
     let options = Options::parse(setup.mount).map_err(SetupError::settings)?;
     let options = Options {
         page_cache_bytes: setup.memory_bytes,
-        dirty_background_bytes: Some(WriteBack::background_bytes(setup.memory_bytes)),
+        dirty_background_bytes: Some(Throttle::background_bytes(setup.memory_bytes)),
         physical_pointers: setup.device_addresses,
         ..options
     };

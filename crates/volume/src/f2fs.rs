@@ -7,7 +7,7 @@ use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, GcSleep, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
 use dovetail_time::{AtFloor, Ratio, SimTime};
-use dovetail_vfs::kit::WriteBack;
+use dovetail_vfs::kit::Throttle;
 use dovetail_vfs::{Guarantees, Limits};
 use serde::Deserialize;
 
@@ -202,7 +202,7 @@ fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
         page_cache_bytes: setup.memory_bytes,
         node_cache_bytes: setup.memory_bytes / PAGE_CACHE_TO_NODES,
-        dirty_background_bytes: Some(WriteBack::background_bytes(setup.memory_bytes)),
+        dirty_background_bytes: Some(Throttle::background_bytes(setup.memory_bytes)),
         ..options
     })
 }

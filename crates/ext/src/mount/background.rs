@@ -16,6 +16,8 @@ const EXPIRE_MS: u64 = 30_000;
 #[derive(Debug)]
 pub(super) struct Background {
     next_write_back: SimTime,
+    /// There was no room for what is dirty; the background tries again from this time on.
+    room_from: SimTime,
 }
 
 fn after(time: SimTime, ms: u64) -> SimTime {
@@ -24,7 +26,7 @@ fn after(time: SimTime, ms: u64) -> SimTime {
 
 impl Background {
     pub(super) fn new(now: SimTime) -> Self {
-        Self { next_write_back: after(now, WRITE_BACK_MS) }
+        Self { next_write_back: after(now, WRITE_BACK_MS), room_from: now }
     }
 }
 
@@ -36,7 +38,7 @@ impl<D: Scheduler> Ext<D> {
             return None;
         }
         if self.is_too_dirty() {
-            return Some(self.io.now());
+            return Some(self.io.now().max(self.background.room_from));
         }
         let journal_waits = self.journal.as_ref().is_some_and(|journal| journal.waiting() > 0);
         let waits = journal_waits || !self.dirty_since.is_empty();
@@ -57,11 +59,15 @@ impl<D: Scheduler> Ext<D> {
             return Ok(());
         }
         self.edits_before_call = self.edits;
-        if self.is_too_dirty() {
-            self.write_back_to(0)?;
-            // content that goes through the journal
-            if self.is_too_dirty() {
-                self.commit()?;
+        self.throttled(|fs| fs.work_in_background(now))
+    }
+
+    fn work_in_background(&mut self, now: SimTime) -> Result<(), Error> {
+        if self.is_too_dirty() && now >= self.background.room_from {
+            match self.write_back_all_content() {
+                // a sync says so
+                Err(Error::NoSpace) => self.background.room_from = after(now, WRITE_BACK_MS),
+                done => done?,
             }
         }
         if now >= self.background.next_write_back {
@@ -74,6 +80,12 @@ impl<D: Scheduler> Ext<D> {
             self.running.began = None;
         }
         Ok(())
+    }
+
+    /// Writes back what is dirty; content that goes through the journal is committed.
+    fn write_back_all_content(&mut self) -> Result<(), Error> {
+        self.write_back_files(0)?;
+        if self.is_too_dirty() { self.commit() } else { Ok(()) }
     }
 
     fn write_back_old(&mut self) -> Result<(), Error> {
@@ -99,13 +111,6 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Writes dirty files until no more than so many pages are dirty.
-    fn write_back_to(&mut self, pages: usize) -> Result<(), Error> {
-        self.under_way.begin(|event| self.io.is_signalled(event));
-        let written = self.write_back_files(pages);
-        self.io.signal(self.under_way.end());
-        written
-    }
-
     fn write_back_files(&mut self, pages: usize) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
             self.write_back(Ino(ino as u32))?;
@@ -121,18 +126,33 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn after_call(&mut self) -> Result<(), Error> {
         let limit = ((self.options.page_cache_bytes / 4096 / 4) as usize).max(64);
         if self.pages.dirty_total() > limit {
-            self.write_back_to(limit / 2)?;
-            if self.pages.dirty_total() > limit {
-                self.commit()?;
-            }
+            self.throttled(|fs| {
+                fs.write_back_files(limit / 2)?;
+                if fs.pages.dirty_total() > limit {
+                    fs.commit()?;
+                }
+                Ok(())
+            })?;
         }
         self.commit_if_large()
     }
 
-    /// Ends a buffered write: the writer waits while too much is dirty or on its way.
-    pub(super) fn throttle(&mut self) {
+    /// Writes back, and lets other writers wait for it.
+    fn throttled(
+        &mut self,
+        write_back: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.throttle.begin(|event| self.io.is_signalled(event));
+        let written = write_back(self);
+        let submitted = self.io.signal_submitted(self.throttle.end());
+        written?;
+        Ok(submitted?)
+    }
+
+    /// Ends a buffered write: the writer waits for write-back if too much is dirty or on its way.
+    pub(super) fn wait_for_write_back(&mut self) {
         let dirty = self.pages.dirty_total();
-        let event = self.under_way.throttle(dirty, |event| self.io.is_signalled(event));
+        let event = self.throttle.wait(dirty, |event| self.io.is_signalled(event));
         self.io.await_event(event);
     }
 }

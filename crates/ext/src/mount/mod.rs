@@ -48,7 +48,7 @@ use std::collections::BTreeMap;
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, Lba, Lifetime, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::kit::WriteBack;
+use dovetail_vfs::kit::Throttle;
 use dovetail_vfs::{Moment, PageCache, Timestamp};
 use rustc_hash::FxHashMap;
 
@@ -81,7 +81,7 @@ pub struct Ext<D> {
     /// A list of pages that calls fill again and again, kept for its memory.
     scratch: Vec<u64>,
     pages: PageCache,
-    under_way: WriteBack,
+    throttle: Throttle,
     /// Blocks that have content in memory and no place yet.
     delayed: Delayed,
     windows: Windows,

@@ -3,7 +3,7 @@
 
 use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::kit::WriteBack;
+use dovetail_vfs::kit::Throttle;
 use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
 
@@ -83,7 +83,7 @@ impl<D: Scheduler> Ext<D> {
             roots: Roots::default(),
             scratch: Vec::new(),
             pages: PageCache::new((options.page_cache_bytes / BLOCK_SIZE) as usize),
-            under_way: WriteBack::new(options.page_cache_bytes),
+            throttle: Throttle::new(options.page_cache_bytes),
             delayed: Delayed::default(),
             windows: Windows::default(),
             running: Running::default(),

@@ -128,9 +128,9 @@ impl<D: Scheduler> Simulated for Ext<D> {
             }
         }
         self.io.kick().map_err(Failure::from)?;
-        // who writes what is dirty already adds nothing to it, and does not wait
+        // a writer that made no more pages dirty does not wait
         if self.pages.dirty_total() > dirty {
-            self.throttle();
+            self.wait_for_write_back();
         }
         Ok(())
     }

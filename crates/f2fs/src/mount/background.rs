@@ -123,10 +123,13 @@ impl<D: Scheduler> F2fs<D> {
 
     fn write_back_and_checkpoint(&mut self, now: SimTime) -> Result<(), Error> {
         if now >= self.background.next_write_back || self.is_too_dirty() {
-            self.write_back_files()?;
-            if self.space.has_many_prefree() {
-                self.write_checkpoint(CheckpointReason::Sync)?;
-            }
+            self.throttled(|fs| {
+                fs.write_back_files()?;
+                if fs.space.has_many_prefree() {
+                    fs.write_checkpoint(CheckpointReason::Sync)?;
+                }
+                Ok(())
+            })?;
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
         }
         if self.is_idle()
@@ -233,13 +236,6 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Writes the dirty pages of files; directories wait for a checkpoint.
     fn write_back_files(&mut self) -> Result<(), Error> {
-        self.under_way.begin(|event| self.io.is_signalled(event));
-        let written = self.write_back_each_file();
-        self.io.signal(self.under_way.end());
-        written
-    }
-
-    fn write_back_each_file(&mut self) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
             let ino = crate::format::Nid(ino as u32);
             if !self.dirty_dents.contains(&ino) {
@@ -266,24 +262,38 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is
-    /// dirty.
+    /// Notes a request, and writes the dirty files when more than a quarter of the cache is dirty.
     pub(super) fn after_write(&mut self) -> Result<(), Error> {
         self.background.last_request = self.io.now();
         let limit = (self.options.page_cache_bytes / 4096 / 4) as usize;
         if self.pages.dirty_total() > limit.max(64) {
-            self.write_back_files()?;
-            if self.pages.dirty_total() > limit.max(64) {
-                self.write_checkpoint(CheckpointReason::Sync)?;
-            }
+            self.throttled(|fs| {
+                fs.write_back_files()?;
+                if fs.pages.dirty_total() > limit.max(64) {
+                    fs.write_checkpoint(CheckpointReason::Sync)?;
+                }
+                Ok(())
+            })?;
         }
         self.balance()
     }
 
-    /// Ends a buffered write: the writer waits while too much is dirty or on its way.
-    pub(super) fn throttle(&mut self) {
+    /// Writes back, and lets other writers wait for it.
+    fn throttled(
+        &mut self,
+        write_back: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.throttle.begin(|event| self.io.is_signalled(event));
+        let written = write_back(self);
+        let submitted = self.io.signal_submitted(self.throttle.end());
+        written?;
+        Ok(submitted?)
+    }
+
+    /// Ends a buffered write: the writer waits for write-back if too much is dirty or on its way.
+    pub(super) fn wait_for_write_back(&mut self) {
         let dirty = self.pages.dirty_total();
-        let event = self.under_way.throttle(dirty, |event| self.io.is_signalled(event));
+        let event = self.throttle.wait(dirty, |event| self.io.is_signalled(event));
         self.io.await_event(event);
     }
 }

@@ -413,18 +413,19 @@ impl<D: Scheduler> Io<D> {
 
     /// The nodes of a link are written.
     pub(crate) fn end_link(&mut self, link: EventId) {
-        self.signal(Some(link));
+        self.device_mut().hint(SchedulingHint::Signal(link));
     }
 
     pub(crate) fn is_signalled(&self, event: EventId) -> bool {
         self.device().is_signalled(event)
     }
 
-    /// Signals an event, if there is one.
-    pub(crate) fn signal(&mut self, event: Option<EventId>) {
-        if let Some(event) = event {
-            self.device_mut().hint(SchedulingHint::Signal(event));
-        }
+    /// Signals an event, if there is one, when all that was written so far has been submitted.
+    pub(crate) fn signal_submitted(&mut self, event: Option<EventId>) -> Result<(), DeviceError> {
+        let Some(event) = event else { return Ok(()) };
+        let submitted = self.gatherer.kick();
+        self.device_mut().hint(SchedulingHint::Signal(event));
+        submitted
     }
 
     /// Waits for an event, if there is one.

@@ -55,7 +55,7 @@ use std::collections::BTreeSet;
 
 use dovetail_block::{Lifetime, RemapPair, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::kit::WriteBack;
+use dovetail_vfs::kit::Throttle;
 use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
 
@@ -126,7 +126,7 @@ pub struct F2fs<D> {
     nat: NatTable,
     nodes: NodeCache,
     pages: PageCache,
-    under_way: WriteBack,
+    throttle: Throttle,
     inline_names: InlineNames,
     dirty_dents: BTreeSet<Nid>,
     /// Hints of programs about files, as long as the volume is mounted.

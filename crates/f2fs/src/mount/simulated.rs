@@ -115,9 +115,9 @@ impl<D: Scheduler> Simulated for F2fs<D> {
             Ok(fs.grow_to(ino, end)?)
         })?;
         self.io.kick().map_err(crate::Error::from)?;
-        // who writes what is dirty already adds nothing to it, and does not wait
+        // a writer that made no more pages dirty does not wait
         if self.pages.dirty_total() > dirty {
-            self.throttle();
+            self.wait_for_write_back();
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 //! A file system of its own format takes them instead of writing them again: damage and its
 //! sentences ([`Corrupt`]), the files of a volume that is not mounted ([`VolumeTree`]), listings of
 //! damaged directories, extended attributes, mount options ([`OptionTable`]), the rules of names
-//! ([`Names`]), writes cut into pages ([`WriteData`]), write-back
-//! under way ([`WriteBack`]), reads of callers who share a file system ([`read_shared`]). Nothing
+//! ([`Names`]), writes cut into pages ([`WriteData`]), writers that
+//! wait for write-back ([`Throttle`]), reads of callers who share a file system ([`read_shared`]). Nothing
 //! here does I/O.
 
 mod corrupt;
@@ -13,9 +13,9 @@ mod entries;
 mod names;
 mod options;
 mod shared_read;
+mod throttle;
 mod volume;
 mod write;
-mod write_back;
 mod xattr;
 
 pub use corrupt::Corrupt;
@@ -24,7 +24,7 @@ pub use entries::{Dots, all_entries, find_entry, whole_entries};
 pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
 pub use shared_read::{StoredBytes, read_shared};
+pub use throttle::Throttle;
 pub use volume::{NamedInodes, NamedValues, PathError, VolumeTree};
 pub use write::{PageContent, PageWrite, Parts, WriteData};
-pub use write_back::WriteBack;
 pub use xattr::{Xattr, XattrNameSpace, XattrRefused, shared_xattr_prefix};
