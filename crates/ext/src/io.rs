@@ -212,6 +212,11 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.device_mut()
     }
 
+    /// The way to the device, for those who signal and await events on it.
+    pub(crate) fn gatherer_mut(&mut self) -> &mut Gatherer<D, { Channel::COUNT }> {
+        &mut self.gatherer
+    }
+
     pub(crate) fn into_device(self) -> D {
         self.gatherer.into_device()
     }
@@ -343,24 +348,9 @@ impl<D: Scheduler> Io<D> {
         self.hint(SchedulingHint::Unlock { lock: COMMIT });
     }
 
-    /// Is true if an event has come.
-    pub(crate) fn is_signalled(&self, event: EventId) -> bool {
+    /// Is true if the commit that ends with `event` is over.
+    pub(crate) fn is_over(&self, event: EventId) -> bool {
         self.device().is_signalled(event)
-    }
-
-    /// Signals an event, if there is one, when all that was written so far has been submitted.
-    pub(crate) fn signal_submitted(&mut self, event: Option<EventId>) -> Result<(), DeviceError> {
-        let Some(event) = event else { return Ok(()) };
-        let submitted = self.gatherer.kick();
-        self.device_mut().hint(SchedulingHint::Signal(event));
-        submitted
-    }
-
-    /// Waits for an event, if there is one.
-    pub(crate) fn await_event(&mut self, event: Option<EventId>) {
-        if let Some(event) = event {
-            self.hint(SchedulingHint::Await(event));
-        }
     }
 
     /// Waits for what was written, then for the commit that ends with `event`.

@@ -142,17 +142,10 @@ impl<D: Scheduler> Ext<D> {
         &mut self,
         write_back: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.throttle.begin(|event| self.io.is_signalled(event));
+        self.throttle.begin(self.io.gatherer_mut());
         let written = write_back(self);
-        let submitted = self.io.signal_submitted(self.throttle.end());
+        let submitted = self.throttle.end(self.io.gatherer_mut());
         written?;
         Ok(submitted?)
-    }
-
-    /// Ends a buffered write: the writer waits for write-back if too much is dirty or on its way.
-    pub(super) fn wait_for_write_back(&mut self) {
-        let dirty = self.pages.dirty_total();
-        let event = self.throttle.wait(dirty, |event| self.io.is_signalled(event));
-        self.io.await_event(event);
     }
 }

@@ -152,7 +152,7 @@ impl<D: Scheduler> Ext<D> {
         // Linux looks at the journal when the content has been written (file_write_and_wait_range)
         self.io.wait()?;
         let commits = self.must_commit(ino, data_only);
-        let under_way = self.last_commit.as_ref().filter(|last| !self.io.is_signalled(last.event));
+        let under_way = self.last_commit.as_ref().filter(|last| !self.io.is_over(last.event));
         // one that has nothing of the file does not concern it (Linux: jbd2_complete_transaction)
         let under_way = under_way.filter(|last| commits || last.inodes.contains(&ino));
         if let Some(last) = under_way {
@@ -190,7 +190,7 @@ impl<D: Scheduler> Ext<D> {
         self.inode(ino)?;
         self.write_back(ino)?;
         self.io.kick()?;
-        let is_over = self.last_commit.as_ref().is_none_or(|last| self.io.is_signalled(last.event));
+        let is_over = self.last_commit.as_ref().is_none_or(|last| self.io.is_over(last.event));
         Ok(match (self.options.barrier, self.must_commit(ino, data_only)) {
             (false, _) => FsyncRest::Fsync,
             (true, false) if is_over => FsyncRest::Flush,

@@ -328,7 +328,7 @@ impl<D: Scheduler> Ext<D> {
             }
             if complete {
                 self.pages.mark_clean(ino.0.into(), index);
-                self.io.signal_submitted(self.throttle.add_page())?;
+                self.throttle.add_page(self.io.gatherer_mut())?;
             }
         }
         if self.pages.dirty_count(ino.0.into()) == 0 {

@@ -238,7 +238,7 @@ impl<D: Scheduler> F2fs<D> {
             if reason != WritebackReason::Checkpoint {
                 self.look_for_headroom(number + 1)?;
             }
-            self.io.signal_submitted(self.throttle.add_page())?;
+            self.throttle.add_page(self.io.gatherer_mut())?;
             // a large file can take more than is free; in a sync or a checkpoint its caller sees to
             // space
             if reason == WritebackReason::Background

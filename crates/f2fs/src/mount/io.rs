@@ -196,6 +196,11 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.device_mut()
     }
 
+    /// The way to the device, for those who signal and await events on it.
+    pub(crate) fn gatherer_mut(&mut self) -> &mut Gatherer<D, { Channel::COUNT }> {
+        &mut self.gatherer
+    }
+
     pub(crate) fn into_device(self) -> D {
         self.gatherer.into_device()
     }
@@ -406,33 +411,16 @@ impl<D: Scheduler> Io<D> {
     pub(crate) fn await_link(&mut self) -> Result<EventId, DeviceError> {
         self.wait()?;
         let link = EventId(self.last_link.map_or(0, |last| last.0 + 1));
-        let last = self.last_link.replace(link).filter(|last| !self.is_signalled(*last));
-        self.await_event(last);
+        if let Some(last) = self.last_link.replace(link).filter(|l| !self.device().is_signalled(*l))
+        {
+            self.device_mut().hint(SchedulingHint::Await(last));
+        }
         Ok(link)
     }
 
     /// The nodes of a link are written.
     pub(crate) fn end_link(&mut self, link: EventId) {
         self.device_mut().hint(SchedulingHint::Signal(link));
-    }
-
-    pub(crate) fn is_signalled(&self, event: EventId) -> bool {
-        self.device().is_signalled(event)
-    }
-
-    /// Signals an event, if there is one, when all that was written so far has been submitted.
-    pub(crate) fn signal_submitted(&mut self, event: Option<EventId>) -> Result<(), DeviceError> {
-        let Some(event) = event else { return Ok(()) };
-        let submitted = self.gatherer.kick();
-        self.device_mut().hint(SchedulingHint::Signal(event));
-        submitted
-    }
-
-    /// Waits for an event, if there is one.
-    pub(crate) fn await_event(&mut self, event: Option<EventId>) {
-        if let Some(event) = event {
-            self.device_mut().hint(SchedulingHint::Await(event));
-        }
     }
 
     /// Waits until everything written survives a power cut.

@@ -117,7 +117,7 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         self.io.kick().map_err(crate::Error::from)?;
         // a writer that made no more pages dirty does not wait
         if self.pages.dirty_total() > dirty {
-            self.wait_for_write_back();
+            self.throttle.wait(self.pages.dirty_total(), self.io.gatherer_mut());
         }
         Ok(())
     }

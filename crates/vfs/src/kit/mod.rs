@@ -3,9 +3,9 @@
 //! A file system of its own format takes them instead of writing them again: damage and its
 //! sentences ([`Corrupt`]), the files of a volume that is not mounted ([`VolumeTree`]), listings of
 //! damaged directories, extended attributes, mount options ([`OptionTable`]), the rules of names
-//! ([`Names`]), writes cut into pages ([`WriteData`]), writers that
-//! wait for write-back ([`Throttle`]), reads of callers who share a file system ([`read_shared`]). Nothing
-//! here does I/O.
+//! ([`Names`]), writes cut into pages ([`WriteData`]), writers that wait for write-back
+//! ([`Throttle`]), reads of callers who share a file system ([`read_shared`]). Of all these only the
+//! throttle reaches a device: it submits what a file system has gathered, and tells others.
 
 mod corrupt;
 mod direct;
