@@ -7,17 +7,17 @@
 
 use crate::common;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::common::TempImage;
-use dovetail_block::MemoryDevice;
+use dovetail_block::{BlockDevice, Command, MemoryDevice};
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
 use dovetail_testkit::RecordingDevice;
 use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
 use dovetail_testkit::exercise::Profile;
-use dovetail_time::SimTime;
-use dovetail_vfs::{FileSystem, Guarantees, Limits, XattrLayout};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{FileSystem, FsyncRest, Guarantees, Ino, Limits, XattrLayout};
 
 /// e2fsck looks at one state in this many: it takes far longer than all the rest.
 const EVERY: usize = 40;
@@ -30,13 +30,19 @@ struct Volume {
     options: &'static str,
     empty: OnceLock<MemoryDevice>,
     seen: AtomicUsize,
+    /// Others fsync beside the workload, part by part.
+    others_fsync: bool,
+    /// They wait for a flush.
+    waits: AtomicBool,
 }
 
 impl Volume {
     fn new(mke2fs: &[&'static str], options: &'static str) -> Self {
         let (mke2fs, empty, seen) = (mke2fs.to_vec(), OnceLock::new(), AtomicUsize::new(0));
         let block = mke2fs[3].parse().unwrap();
-        Self { block, reserves: mke2fs[1] == "ext4", mke2fs, options, empty, seen }
+        let reserves = mke2fs[1] == "ext4";
+        let (others_fsync, waits) = (false, AtomicBool::default());
+        Self { block, reserves, mke2fs, options, empty, seen, others_fsync, waits }
     }
 
     fn make(&self) -> MemoryDevice {
@@ -77,6 +83,24 @@ impl Mountable for Volume {
         }
     }
 
+    fn beside(&self, mounted: &mut Self::Mounted, step: usize) -> Result<(), String> {
+        let mut rng = Rng::new(step as u64);
+        self.waits.fetch_and(step > 1, Ordering::Relaxed);
+        if !self.others_fsync || rng.below(3) == 0 {
+            return Ok(());
+        }
+        let rest = if self.waits.load(Ordering::Relaxed) {
+            mounted.device_mut().submit(SimTime::ZERO, Command::Flush).unwrap();
+            mounted.go_on_after_flush(Ok(()))
+        } else {
+            let files = some_files(mounted, &mut rng);
+            mounted.begin_fsyncs(&files)
+        };
+        let rest = rest.map_err(|error| error.to_string())?;
+        self.waits.store(rest == FsyncRest::Flush, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Replays the journal, as a mount does, ends that mount, and checks what is there; for some
     /// states e2fsck does so too, and replays the journal itself: with `-p` it repairs only what a
     /// replay leaves to do.
@@ -98,6 +122,19 @@ impl Mountable for Volume {
         }
         complaints
     }
+}
+
+/// Some of what the root directory has.
+fn some_files(fs: &mut impl FileSystem, rng: &mut Rng) -> Vec<(Ino, bool)> {
+    let (root, mut files) = (fs.root(), Vec::new());
+    let mut add = |entry: dovetail_vfs::DirEntry| {
+        if rng.below(3) == 0 {
+            files.push((entry.ino, rng.below(2) == 0));
+        }
+        true
+    };
+    fs.readdir(root, 0, &mut add).unwrap();
+    files
 }
 
 /// Output of e2fsck, if it does not end with one of these codes.
@@ -138,6 +175,17 @@ fn run_with(name: &str, volume: &Volume, profile: Profile, seeds: u64, steps: us
 #[test]
 fn ext4() {
     run("ext4", &Volume::new(&["-t", "ext4", "-b", "4096"], ""), 60, 120, 5000);
+}
+
+/// A commit of theirs is under way while the workload goes on.
+#[test]
+fn others_fsync_in_steps() {
+    for (name, options, seeds) in [("ext4", "", 60), ("ext4", "data=journal", 10), ("ext3", "", 20)]
+    {
+        let new = Volume::new(&["-t", name, "-b", "4096", "-I", "256"], options);
+        let volume = Volume { others_fsync: true, ..new };
+        run("others_fsync_in_steps", &volume, seeds, 120, 500);
+    }
 }
 
 #[test]

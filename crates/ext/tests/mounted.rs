@@ -280,11 +280,11 @@ fn a_flush_of_the_device_ends_an_fdatasync_that_has_nothing_to_commit() {
     let root = fs.root();
     let file = fs.create(&at(0), root, b"file", &NODE).unwrap().ino;
     fs.write(&at(1), file, 0, &[1; 20_000]).unwrap();
-    assert_eq!(fs.begin_fsync(file, true), Ok(FsyncRest::FlushThenFsync), "a new file");
+    assert_eq!(fs.begin_fsync(file, true), Ok(FsyncRest::Fsync), "a new file");
     fs.fsync(file, true).unwrap();
     fs.write(&at(2), file, 5000, &[2; 9000]).unwrap();
     assert_eq!(fs.begin_fsync(file, true), Ok(FsyncRest::Flush));
-    assert_eq!(fs.begin_fsync(file, false), Ok(FsyncRest::FlushThenFsync), "its times changed");
+    assert_eq!(fs.begin_fsync(file, false), Ok(FsyncRest::Fsync), "its times changed");
     fs.device_mut().submit(SimTime::ZERO, Command::Flush).unwrap();
     let flushed = fs.device().recording().position();
     fs.write(&at(3), file, 30_000, &[3; 9000]).unwrap();
@@ -305,6 +305,98 @@ fn a_flush_of_the_device_ends_an_fdatasync_that_has_nothing_to_commit() {
         let root = fs.root();
         assert_eq!(fs.begin_fsync(root, false), Ok(FsyncRest::Fsync));
     }
+}
+
+/// The commit of one file's fsync is under way while another file is written, and ends with that
+/// one's fsync or by itself.
+#[test]
+fn an_fsync_in_steps_keeps_its_promise_whatever_others_do_meanwhile() {
+    for (steps_before, by_itself) in [(0, false), (0, true), (1, false), (1, true)] {
+        let device = RecordingDevice::new(empty("-t ext4 -b 4096"));
+        let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+        let root = fs.root();
+        let [file, other] =
+            [&b"file"[..], b"other"].map(|name| fs.create(&at(0), root, name, &NODE).unwrap().ino);
+        fs.write(&at(1), file, 0, &[1; 20_000]).unwrap();
+        let go_on = |fs: &mut Ext<RecordingDevice<MemoryDevice>>| {
+            fs.device_mut().submit(SimTime::ZERO, Command::Flush).unwrap();
+            fs.go_on_after_flush(Ok(())).unwrap()
+        };
+        assert_eq!(fs.begin_fsyncs(&[(file, false)]), Ok(FsyncRest::Flush));
+        for _ in 0..steps_before {
+            assert_eq!(go_on(&mut fs), FsyncRest::Flush);
+        }
+        let rest = fs.begin_fsync(file, false);
+        assert_eq!(rest, Ok(FsyncRest::Fsync), "its commit is not durable yet");
+        fs.write(&at(2), other, 0, &[2; 30_000]).unwrap();
+        fs.write(&at(2), file, 8192, &[3; 4096]).unwrap();
+        if !by_itself {
+            fs.fsync(other, false).unwrap();
+            assert_eq!(go_on(&mut fs), FsyncRest::Nothing);
+        }
+        while by_itself && go_on(&mut fs) == FsyncRest::Flush {}
+        let record = fs.device().recording();
+        let durable = record.position();
+        fs.write(&at(3), other, 0, &[4; 30_000]).unwrap();
+        fs.sync().unwrap();
+        for (cut, survivors) in
+            (durable..record.cuts()).flat_map(|cut| Survivors::ALL.map(|left| (cut, left)))
+        {
+            let image = record.image_at(cut, survivors, &mut Rng::new(cut as u64));
+            let mut read = [0; 20_000];
+            assert_eq!(mount(image, "").read(file, 0, &mut read), Ok(20_000), "cut {cut}");
+            let is_old_or_new =
+                |at: usize| read[at] == 1 || (read[at] == 3 && (8192..12_288).contains(&at));
+            let place = format!("{survivors:?} at cut {cut}, {steps_before} steps, {by_itself}");
+            assert!((0..20_000).all(is_old_or_new), "{place}");
+        }
+        TempImage::of(&mount(record.newest(), "").unmount().unwrap()).check_clean();
+    }
+}
+
+/// On a full volume, with the commit of the release under way.
+#[test]
+fn freed_blocks_are_not_used_before_their_commit_is_durable() {
+    let device = RecordingDevice::new(empty("-t ext4 -b 4096"));
+    let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    let (root, names) = (fs.root(), [&b"old"[..], b"rest", b"new"]);
+    let [old, rest, new] = names.map(|name| fs.create(&at(0), root, name, &NODE).unwrap().ino);
+    fs.write(&at(1), old, 0, &[1; 200_000]).unwrap();
+    fs.sync().unwrap();
+    let mut end = 0;
+    while fs.write(&at(1), rest, end, &[2; 65_536]).is_ok() {
+        end += 65_536;
+    }
+    fs.sync().unwrap();
+    fs.unlink(&at(2), root, b"old").unwrap();
+    fs.forget(old, 1).unwrap();
+    let record = fs.device().recording();
+    let released = record.position();
+    assert_eq!(fs.begin_fsyncs(&[(root, false)]), Ok(FsyncRest::Flush));
+    let written = fs.write(&at(3), new, 0, &[3; 100_000]).and_then(|_| fs.begin_fsync(new, false));
+    written.unwrap();
+    for (cut, survivors) in
+        (released..record.cuts()).flat_map(|cut| Survivors::ALL.map(|left| (cut, left)))
+    {
+        let image = record.image_at(cut, survivors, &mut Rng::new(cut as u64));
+        let (mut after, mut read) = (mount(image, ""), vec![0; 200_000]);
+        if after.lookup(root, b"old").is_ok() {
+            assert_eq!(after.read(old, 0, &mut read), Ok(200_000));
+            assert!(read.iter().all(|byte| *byte == 1), "{survivors:?} at cut {cut}");
+        }
+    }
+}
+
+/// What was half committed is not built upon.
+#[test]
+fn a_volume_whose_commit_could_not_be_flushed_takes_no_more_changes() {
+    let mut fs = mount(empty("-t ext4 -b 4096"), "");
+    let root = fs.root();
+    let file = fs.create(&at(0), root, b"file", &NODE).unwrap().ino;
+    assert_eq!(fs.begin_fsyncs(&[(file, false)]), Ok(FsyncRest::Flush));
+    assert!(fs.go_on_after_flush(Err("no such disk".into())).is_err());
+    assert_eq!(fs.write(&at(1), file, 0, &[1; 10]), Err(dovetail_vfs::Error::ReadOnly));
+    assert!(fs.fsync(file, false).is_err());
 }
 
 /// Blocks in the middle, at both ends and across extents that are written already.

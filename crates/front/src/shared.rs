@@ -1,6 +1,5 @@
 //! The file system behind its lock, as all threads of a mount see it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use dovetail_vfs::{Attr, Error, FileSystem, FsyncRest, Ino, Moment, SharedCalls};
@@ -26,8 +25,6 @@ struct Inner {
     /// Those that wait; whoever has `leader` does them all.
     fsyncs: Mutex<Vec<Arc<Fsync>>>,
     leader: Mutex<()>,
-    /// Number of calls, those that wait for the lock among them.
-    calls: AtomicUsize,
     flusher: Option<Flusher>,
     clock: Clock,
     faults: Faults,
@@ -62,7 +59,6 @@ impl Shared {
             fs: RwLock::new(Some(fs)),
             fsyncs: Mutex::default(),
             leader: Mutex::default(),
-            calls: AtomicUsize::new(0),
             flusher: flush.map(Flusher::new),
             clock,
             faults,
@@ -125,13 +121,10 @@ impl Shared {
         &self,
         work: impl FnOnce(&mut dyn FileSystem) -> Result<T, Error>,
     ) -> Result<T, Errno> {
-        self.inner.calls.fetch_add(1, Ordering::Relaxed);
-        let result = self.locked(work);
-        self.inner.calls.fetch_sub(1, Ordering::Relaxed);
-        self.told(result?)
+        self.told(self.in_call(work)?)
     }
 
-    fn locked<T>(&self, work: impl FnOnce(&mut dyn FileSystem) -> T) -> Result<T, Errno> {
+    fn in_call<T>(&self, work: impl FnOnce(&mut dyn FileSystem) -> T) -> Result<T, Errno> {
         let mut fs = self.inner.fs.write().map_err(|_| Errno::EIO)?;
         let fs = fs.as_mut().ok_or(Errno::EIO)?;
         fs.set_now(self.now());
@@ -145,11 +138,6 @@ impl Shared {
             match (self.call(|fs| fs.begin_fsync(ino, data_only))?, &self.inner.flusher) {
                 (FsyncRest::Nothing, _) => Ok(()),
                 (FsyncRest::Flush, Some(flusher)) => self.flush_for(flusher, ino, data_only),
-                (FsyncRest::FlushThenFsync, Some(flusher)) if self.is_busy() => {
-                    // if it fails, so does the file system's own
-                    let _ = flusher.flush();
-                    self.fsync_in_turn(ino, data_only)
-                }
                 _ => self.fsync_in_turn(ino, data_only),
             }
         })
@@ -171,14 +159,10 @@ impl Shared {
         if let Some(done) = own.result() {
             return self.told(done);
         }
-        let done = self.call(|fs| self.fsync_all(fs, &own));
+        let all = std::mem::take(&mut *self.fsyncs());
+        let done = self.fsync_all(&all).map(|()| own.result());
         drop(leader);
-        done
-    }
-
-    /// Others call, or wait to do so.
-    fn is_busy(&self) -> bool {
-        self.inner.calls.load(Ordering::Relaxed) > 0 || self.fsyncs().len() > 1
+        self.told(done?.unwrap_or(Err(Error::Io("an fsync was lost".into()))))
     }
 
     fn told<T>(&self, result: Result<T, Error>) -> Result<T, Errno> {
@@ -192,13 +176,34 @@ impl Shared {
         self.inner.fsyncs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does all that wait, `own` among them.
-    fn fsync_all(&self, fs: &mut dyn FileSystem, own: &Fsync) -> Result<(), Error> {
-        let all = std::mem::take(&mut *self.fsyncs());
+    /// Does all of those that wait.
+    fn fsync_all(&self, all: &[Arc<Fsync>]) -> Result<(), Errno> {
         let files: Vec<(Ino, bool)> =
             all.iter().map(|fsync| (fsync.ino, fsync.data_only)).collect();
-        all.iter().zip(fs.fsync_several(&files)).for_each(|(fsync, result)| fsync.finish(result));
-        own.result().unwrap_or(Err(Error::Io("an fsync was lost".into())))
+        let results = match self.fsync_in_steps(&files)? {
+            Some(result) => vec![result; all.len()],
+            None => self.in_call(|fs| fs.fsync_several(&files))?,
+        };
+        all.iter().zip(results).for_each(|(fsync, result)| fsync.finish(result));
+        Ok(())
+    }
+
+    /// The fsync of several files with flushes that need no lock, if there is a way; the result is
+    /// that of all.
+    fn fsync_in_steps(&self, files: &[(Ino, bool)]) -> Result<Option<Result<(), Error>>, Errno> {
+        let Some(flusher) = &self.inner.flusher else { return Ok(None) };
+        // each file is told an error of its own by its own fsync
+        let Ok(mut rest) = self.in_call(|fs| fs.begin_fsyncs(files))? else { return Ok(None) };
+        while rest == FsyncRest::Flush {
+            let flushed = flusher.flush();
+            let flushed =
+                flushed.map_err(|failed| format!("the image cannot be flushed: {failed}"));
+            match self.in_call(|fs| fs.go_on_after_flush(flushed))? {
+                Ok(left) => rest = left,
+                Err(error) => return Ok(Some(Err(error))),
+            }
+        }
+        Ok((rest == FsyncRest::Nothing).then_some(Ok(())))
     }
 
     /// Tells how often the errors came that were told once.
@@ -222,10 +227,13 @@ impl std::fmt::Debug for Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
+    use dovetail_ext::mkfs::{Kind, MkfsOptions};
     use dovetail_testkit::Model;
+    use dovetail_time::SimTime;
     use dovetail_vfs::{Caller, Limits};
 
     use super::*;
@@ -262,48 +270,69 @@ mod tests {
         assert!(shared.fsyncs().is_empty());
     }
 
-    /// A new F2FS with a file, mounted, whose image `flush` flushes.
-    fn f2fs(flush: impl Fn() -> std::io::Result<()> + Send + Sync + 'static) -> (Shared, Ino) {
-        let mut device = dovetail_block::MemoryDevice::new(16_384);
-        let options = dovetail_f2fs::mkfs::MkfsOptions::default();
-        dovetail_f2fs::mkfs::mkfs(&mut device, &options).unwrap();
+    const BLOCKS: u64 = 16_384;
+
+    fn f2fs() -> BoxedFileSystem {
+        let mut device = dovetail_block::MemoryDevice::new(BLOCKS);
+        dovetail_f2fs::mkfs::mkfs(&mut device, &Default::default()).unwrap();
         let options = dovetail_f2fs::Options::default();
-        let clock = clock::start();
-        let mut fs = dovetail_f2fs::F2fs::mount(device, options, clock()).unwrap();
+        Box::new(dovetail_f2fs::F2fs::mount(device, options, clock::start()()).unwrap())
+    }
+
+    fn ext4() -> BoxedFileSystem {
+        let mut device = dovetail_block::MemoryDevice::new(BLOCKS);
+        let options = MkfsOptions::new(Kind::Ext4);
+        dovetail_ext::mkfs::mkfs(&mut device, &options).unwrap();
+        let options = dovetail_ext::Options::default();
+        Box::new(dovetail_ext::Ext::mount(device, options, SimTime::ZERO).unwrap())
+    }
+
+    /// A new file on a file system whose image `flush` flushes.
+    fn with_file(
+        mut fs: BoxedFileSystem,
+        flush: impl Fn() -> std::io::Result<()> + Send + Sync + 'static,
+    ) -> (Shared, Ino) {
         let (root, node) = (fs.root(), dovetail_vfs::NewNode::file(0o644));
         let file = fs.create(&Caller::default(), root, b"file", &node).unwrap().ino;
         fs.sync().unwrap();
-        (Shared::new(Box::new(fs), quiet(), Some(Box::new(flush)), clock), file)
+        (Shared::new(fs, quiet(), Some(Box::new(flush)), clock::start()), file)
     }
 
     fn write(shared: &Shared, file: Ino, bytes: &[u8]) {
         shared.call(|fs| fs.write(&Caller::default(), file, 0, bytes)).unwrap();
     }
 
+    /// F2FS needs one flush, a commit of ext4 two.
     #[test]
-    fn others_write_while_an_fsync_waits_for_its_flush() {
-        let ((starts, started), (go, gone)) = (channel(), channel());
-        let gone = Mutex::new(gone);
-        let (shared, file) = f2fs(move || {
-            starts.send(()).unwrap();
-            gone.lock().unwrap().recv().map_err(std::io::Error::other)
-        });
-        write(&shared, file, &[1; 8192]);
-        std::thread::scope(|scope| {
-            let fsync = scope.spawn(|| shared.fsync(file, false));
-            started.recv().unwrap();
-            write(&shared, file, &[2; 8192]); // waits for ever if the fsync has the lock
-            assert!(!fsync.is_finished());
-            go.send(()).unwrap();
-            fsync.join().unwrap().unwrap();
-        });
+    fn others_write_while_an_fsync_waits_for_its_flushes() {
+        for (fs, flushes) in [(f2fs(), 1), (ext4(), 2)] {
+            let ((starts, started), (go, gone)) = (channel(), channel());
+            let gone = Mutex::new(gone);
+            let (shared, file) = with_file(fs, move || {
+                starts.send(()).unwrap();
+                gone.lock().unwrap().recv().map_err(std::io::Error::other)
+            });
+            write(&shared, file, &[1; 8192]);
+            std::thread::scope(|scope| {
+                let fsync = scope.spawn(|| shared.fsync(file, false));
+                for flush in 0..flushes {
+                    started.recv().unwrap();
+                    write(&shared, file, &[2 + flush; 8192]); // for ever if the fsync has the lock
+                    assert!(!fsync.is_finished());
+                    go.send(()).unwrap();
+                }
+                fsync.join().unwrap().unwrap();
+            });
+        }
     }
 
     #[test]
     fn an_fsync_whose_flush_fails_is_an_error() {
-        let (shared, file) = f2fs(|| Err(std::io::Error::other("failed")));
-        write(&shared, file, &[1; 8192]);
-        assert_eq!(shared.fsync(file, false).unwrap_err().code(), Errno::EIO.code());
+        for fs in [f2fs(), ext4()] {
+            let (shared, file) = with_file(fs, || Err(std::io::Error::other("failed")));
+            write(&shared, file, &[1; 8192]);
+            assert_eq!(shared.fsync(file, false).unwrap_err().code(), Errno::EIO.code());
+        }
     }
 
     /// Each waits within its call until the other is there as well.

@@ -176,9 +176,7 @@ pub enum FsyncRest {
     /// A flush of the whole device: the file survives a power cut when one that begins from now on
     /// has succeeded.
     Flush,
-    /// The fsync itself, which waits for less if the device was flushed before.
-    FlushThenFsync,
-    /// The fsync itself.
+    /// The fsync itself, or [`FileSystem::begin_fsyncs`].
     Fsync,
 }
 
@@ -363,6 +361,26 @@ pub trait FileSystem {
     /// need may be done once for all. The answers are in the same order.
     fn fsync_several(&mut self, files: &[(Ino, bool)]) -> Vec<Result<(), Error>> {
         files.iter().map(|&(ino, data_only)| self.fsync(ino, data_only)).collect()
+    }
+
+    /// Begins the fsync of several files for callers who flush the device on their own, while others
+    /// use the file system. The caller goes on as the answer says: after each
+    /// [`FsyncRest::Flush`] it calls [`Self::go_on_after_flush`], and all files survive a power cut
+    /// at [`FsyncRest::Nothing`]. Another call may end before what was begun here.
+    ///
+    /// # Errors
+    /// That of one of the files: [`Self::fsync_several`] tells of which. [`Error::Io`].
+    fn begin_fsyncs(&mut self, _files: &[(Ino, bool)]) -> Result<FsyncRest, Error> {
+        Ok(FsyncRest::Fsync)
+    }
+
+    /// Goes on with what [`Self::begin_fsyncs`] began, when the device was flushed or could not be:
+    /// then the file system takes no more changes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn go_on_after_flush(&mut self, _flushed: Result<(), String>) -> Result<FsyncRest, Error> {
+        Ok(FsyncRest::Nothing)
     }
 
     /// Makes everything survive a power cut.
@@ -575,6 +593,14 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
 
     fn fsync_several(&mut self, files: &[(Ino, bool)]) -> Vec<Result<(), Error>> {
         (**self).fsync_several(files)
+    }
+
+    fn begin_fsyncs(&mut self, files: &[(Ino, bool)]) -> Result<FsyncRest, Error> {
+        (**self).begin_fsyncs(files)
+    }
+
+    fn go_on_after_flush(&mut self, flushed: Result<(), String>) -> Result<FsyncRest, Error> {
+        (**self).go_on_after_flush(flushed)
     }
 
     fn sync(&mut self) -> Result<(), Error> {

@@ -36,7 +36,19 @@ struct Logged {
     at: SimTime,
 }
 
-/// Content that is committed and not yet home.
+/// A commit under way.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    tid: Tid,
+    start: u32,
+    blocks: u32,
+    logged: usize,
+    mode: CommitMode,
+    /// Its commit block is written, and has to be flushed; else the blocks before it have.
+    has_commit_block: bool,
+}
+
+/// Content that is committed, or about to be, and not yet home.
 #[derive(Clone, Debug)]
 struct Committed {
     tid: Tid,
@@ -74,6 +86,9 @@ pub(crate) struct Journal {
     next: Tid,
     log: VecDeque<Logged>,
     home: BTreeMap<u64, Committed>,
+    /// Nothing goes home before it has ended: it may hold what is newer than the content there, and
+    /// would be lost with the power.
+    under_way: Option<UnderWay>,
     events: JournalEvents,
 }
 
@@ -90,8 +105,8 @@ impl Journal {
         let mut superblock = Self::read_superblock(io, &map)?;
         let replayed = apply(io, &map, &mut superblock, volume_blocks)?;
         let (head, next) = (superblock.first, superblock.sequence);
-        let (log, home, events) = Default::default();
-        Ok((Self { map, superblock, head, next, log, home, events }, replayed))
+        let (log, home, under_way, events) = Default::default();
+        Ok((Self { map, superblock, head, next, log, home, under_way, events }, replayed))
     }
 
     /// The journal's superblock.
@@ -174,12 +189,31 @@ impl Journal {
     /// # Errors
     /// [`JournalError::TooLarge`]; [`JournalError::Io`], after which the log must not be written
     /// again.
+    #[cfg(test)]
     pub(crate) fn commit<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
         transaction: Transaction,
         mode: CommitMode,
     ) -> Result<(), JournalError> {
+        self.begin_commit(io, transaction, mode)?;
+        self.end_commit(io)
+    }
+
+    /// The first part of a commit: all blocks but the commit block. What it says about content that
+    /// lies outside the journal (ordered mode) must have been written through the same `io` before.
+    /// The owner ends it, with [`Self::end_commit`] or by [`Self::go_on_after_flush`].
+    ///
+    /// # Errors
+    /// [`JournalError::TooLarge`]; [`JournalError::Io`], after which the log must not be written
+    /// again.
+    pub(crate) fn begin_commit<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        transaction: Transaction,
+        mode: CommitMode,
+    ) -> Result<(), JournalError> {
+        self.end_commit(io)?;
         if transaction.is_empty() {
             return Ok(());
         }
@@ -202,10 +236,64 @@ impl Journal {
         let start = self.head;
         self.write_revokes(io, &transaction)?;
         self.write_blocks(io, &transaction)?;
-        self.write_commit(io, mode)?;
-        self.log.push_back(Logged { tid: self.next, start, blocks: needed, at: io.now() });
-        self.committed_now(transaction);
+        self.under_way = Some(UnderWay {
+            tid: self.next,
+            start,
+            blocks: needed,
+            logged: transaction.blocks.len(),
+            mode,
+            has_commit_block: false,
+        });
+        self.keep_until_home(transaction);
         Ok(())
+    }
+
+    /// The rest of a commit, if one is under way: its flushes, and the commit block.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`], as of [`Self::begin_commit`].
+    pub(crate) fn end_commit<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), JournalError> {
+        let Some(under_way) = self.under_way else { return Ok(()) };
+        let barrier = under_way.mode.barrier;
+        if !under_way.has_commit_block {
+            if barrier {
+                io.flush()?;
+            } else {
+                io.wait()?;
+            }
+            self.write_commit_block(io, under_way, barrier)?;
+        } else if barrier {
+            io.flush()?;
+        }
+        self.ended(under_way, io.now());
+        Ok(())
+    }
+
+    /// Goes on with the commit under way, if there is one, after a flush of the device that began
+    /// when its last part had been written. Tells whether it wants one more.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`], as of [`Self::begin_commit`].
+    pub(crate) fn go_on_after_flush<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+    ) -> Result<bool, JournalError> {
+        let Some(under_way) = self.under_way else { return Ok(false) };
+        if under_way.has_commit_block {
+            self.ended(under_way, io.now());
+            return Ok(false);
+        }
+        self.write_commit_block(io, under_way, false)?;
+        self.under_way = Some(UnderWay { has_commit_block: true, ..under_way });
+        Ok(true)
+    }
+
+    fn ended(&mut self, under_way: UnderWay, at: SimTime) {
+        let UnderWay { tid, start, blocks, logged, .. } = under_way;
+        self.log.push_back(Logged { tid, start, blocks, at });
+        self.events.commits += 1;
+        self.events.logged += logged as u64;
+        self.under_way = None;
     }
 
     /// The log was empty: from now on the superblock says where it begins.
@@ -265,23 +353,20 @@ impl Journal {
         Ok(())
     }
 
-    fn write_commit<D: Scheduler>(
+    /// Writes the commit block and waits for it; with `fua` it survives a power cut then.
+    fn write_commit_block<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
-        mode: CommitMode,
+        under_way: UnderWay,
+        fua: bool,
     ) -> Result<(), JournalError> {
         let size = self.superblock.block_size as usize;
         let mut block = Box::new([0; BLOCK_SIZE as usize]);
-        let commit = CommitBlock { sequence: self.next, at: mode.at };
+        let commit = CommitBlock { sequence: under_way.tid, at: under_way.mode.at };
         commit.write(&mut block[..size], self.superblock.features, self.superblock.seed());
-        if mode.barrier {
-            io.flush()?;
-        } else {
-            io.wait()?;
-        }
         let place = self.map.physical(self.head).unwrap_or(0);
         self.head = self.superblock.after(self.head, 1);
-        Ok(io.write_now(Channel::Journal, place, Content::Bytes(block.into()), mode.barrier)?)
+        Ok(io.write_now(Channel::Journal, place, Content::Bytes(block.into()), fua)?)
     }
 
     fn append<D: Scheduler>(
@@ -294,9 +379,7 @@ impl Journal {
         Ok(io.write(Channel::Journal, place, content)?)
     }
 
-    fn committed_now(&mut self, transaction: Transaction) {
-        self.events.commits += 1;
-        self.events.logged += transaction.blocks.len() as u64;
+    fn keep_until_home(&mut self, transaction: Transaction) {
         let tid = self.next;
         self.next = tid.next();
         for block in transaction.revokes {
@@ -343,6 +426,7 @@ impl Journal {
         io: &mut Io<D>,
         count: usize,
     ) -> Result<(), JournalError> {
+        self.end_commit(io)?;
         let Some(last) =
             count.checked_sub(1).and_then(|last| self.log.get(last)).map(|logged| logged.tid)
         else {

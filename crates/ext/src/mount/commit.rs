@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_block::{Content, EventId, Scheduler};
+use dovetail_block::{Content, DeviceError, EventId, Scheduler};
 use dovetail_vfs::FsyncRest;
 
 use super::Ext;
@@ -21,26 +21,66 @@ pub(super) struct LastCommit {
     event: EventId,
     /// Inodes that it makes durable.
     inodes: BTreeSet<Ino>,
+    /// While it is under way, the blocks that are free when it is over.
+    freed: Option<Vec<(BlockAddr, u32)>>,
 }
 
 impl<D: Scheduler> Ext<D> {
     /// Commits the running transaction, if there is something in it.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
+        self.begin_commit()?;
+        self.end_commit()
+    }
+
+    /// The first part of a commit: all but the flushes and the commit block.
+    fn begin_commit(&mut self) -> Result<(), Error> {
+        self.end_commit()?;
         if self.running.is_empty() && self.running.ordered.is_empty() {
             return Ok(());
         }
         let event = EventId(self.last_commit.as_ref().map_or(0, |last| last.event.0 + 1));
         let inodes = self.running.inodes.union(&self.running.ordered).copied().collect();
-        self.last_commit = Some(LastCommit { event, inodes });
+        self.last_commit = Some(LastCommit { event, inodes, freed: None });
         self.io.begin_commit();
-        let committed = self.commit_running();
+        match self.log_running() {
+            Ok(freed) => {
+                if let Some(last) = &mut self.last_commit {
+                    last.freed = Some(freed);
+                }
+                Ok(())
+            }
+            failed => self.commit_is_over(failed.map(drop)),
+        }
+    }
+
+    /// The rest of a commit, if one is under way.
+    fn end_commit(&mut self) -> Result<(), Error> {
+        let Some(freed) = self.last_commit.as_mut().and_then(|last| last.freed.take()) else {
+            return Ok(());
+        };
+        let ended = self.end_commit_that_frees(&freed);
+        self.commit_is_over(ended)
+    }
+
+    fn end_commit_that_frees(&mut self, freed: &[(BlockAddr, u32)]) -> Result<(), Error> {
+        if let Some(journal) = &mut self.journal {
+            journal.end_commit(&mut self.io)?;
+        }
+        self.end_batch()?;
+        self.release_freed(freed)?;
+        self.discard_freed(freed)
+    }
+
+    fn commit_is_over(&mut self, committed: Result<(), Error>) -> Result<(), Error> {
+        let event = self.last_commit.as_ref().map_or(EventId(0), |last| last.event);
         self.io.end_commit(event);
         // what was half committed must not be built upon; without space nothing was begun
         self.stopped |= committed.as_ref().is_err_and(|error| *error != Error::NoSpace);
         committed
     }
 
-    fn commit_running(&mut self) -> Result<(), Error> {
+    /// Writes the running transaction to the log; returns what it frees.
+    fn log_running(&mut self) -> Result<Vec<(BlockAddr, u32)>, Error> {
         let journaled = self.write_ordered()?;
         let ordered = std::mem::take(&mut self.running.ordered);
         self.encode_inodes()?;
@@ -53,15 +93,13 @@ impl<D: Scheduler> Ext<D> {
         journaled.into_iter().for_each(|(at, content)| transaction.write(at.0, content));
         let mode = CommitMode { barrier: self.options.barrier, at: self.date };
         if let Some(journal) = &mut self.journal {
-            journal.commit(&mut self.io, transaction, mode)?;
+            journal.begin_commit(&mut self.io, transaction, mode)?;
         }
-        self.end_batch()?;
         // in the other modes pages may be left dirty
         self.running
             .ordered
             .extend(ordered.into_iter().filter(|ino| self.pages.dirty_count(ino.0.into()) > 0));
-        self.release_freed(&running.freed)?;
-        self.discard_freed(&running.freed)
+        Ok(running.freed)
     }
 
     fn logged(&mut self, running: &Running) -> Transaction {
@@ -147,6 +185,7 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn sync_file(&mut self, ino: Ino, data_only: bool) -> Result<(), Error> {
         self.check_writable()?;
         self.inode(ino)?;
+        self.end_commit()?;
         let writes = self.pages.dirty_count(ino.0.into()) > 0;
         self.write_back(ino)?;
         // Linux looks at the journal when the content has been written (file_write_and_wait_range)
@@ -190,12 +229,58 @@ impl<D: Scheduler> Ext<D> {
         self.inode(ino)?;
         self.write_back(ino)?;
         self.io.kick()?;
-        let is_over = self.last_commit.as_ref().is_none_or(|last| self.io.is_over(last.event));
-        Ok(match (self.options.barrier, self.must_commit(ino, data_only)) {
-            (false, _) => FsyncRest::Fsync,
-            (true, false) if is_over => FsyncRest::Flush,
-            (true, _) => FsyncRest::FlushThenFsync,
-        })
+        let waits = self.must_commit(ino, data_only) || self.is_being_committed(ino);
+        let is_flush = self.options.barrier && !waits;
+        Ok(if is_flush { FsyncRest::Flush } else { FsyncRest::Fsync })
+    }
+
+    /// The commit under way has something of the file, or it is not known to have not.
+    fn is_being_committed(&self, ino: Ino) -> bool {
+        let Some(last) = &self.last_commit else { return false };
+        !self.io.is_over(last.event) || (last.freed.is_some() && last.inodes.contains(&ino))
+    }
+
+    /// Begins what makes several files survive a power cut: one commit if they need any, and else a
+    /// flush.
+    pub(super) fn begin_sync_files(&mut self, files: &[(Ino, bool)]) -> Result<FsyncRest, Error> {
+        self.check_writable()?;
+        // without a barrier nothing is flushed, and a batch of new addresses ends with its commit
+        if !self.options.barrier || self.journal.is_none() || self.batch.is_some() {
+            return Ok(FsyncRest::Fsync);
+        }
+        for &(ino, _) in files {
+            self.inode(ino)?;
+            self.write_back(ino)?;
+        }
+        if files.iter().any(|&(ino, data_only)| self.must_commit(ino, data_only)) {
+            self.begin_commit()?;
+        }
+        self.io.kick()?;
+        Ok(FsyncRest::Flush)
+    }
+
+    /// Goes on with the commit under way, if there is one, when the device was flushed.
+    pub(super) fn go_on_with_commit(
+        &mut self,
+        flushed: Result<(), String>,
+    ) -> Result<FsyncRest, Error> {
+        let is_under_way = self.last_commit.as_ref().is_some_and(|last| last.freed.is_some());
+        let written = match (flushed, &mut self.journal) {
+            (Err(failed), _) => Err(DeviceError::Host(failed).into()),
+            (Ok(()), Some(journal)) if is_under_way => {
+                journal.go_on_after_flush(&mut self.io).map_err(Error::from)
+            }
+            // it ended with another call
+            _ => self.check_writable().map(|()| false),
+        };
+        match written {
+            Ok(true) => Ok(FsyncRest::Flush),
+            Ok(false) => self.end_commit().map(|()| FsyncRest::Nothing),
+            Err(error) => {
+                self.stopped = true;
+                Err(error)
+            }
+        }
     }
 
     /// Makes written content durable for which no metadata has to be.

@@ -245,6 +245,18 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         files.iter().map(|&(ino, data_only)| self.fsync(ino, data_only)).collect()
     }
 
+    fn begin_fsyncs(&mut self, files: &[(Number, bool)]) -> Result<FsyncRest, Error> {
+        if self.is_read_only() {
+            return Ok(FsyncRest::Fsync);
+        }
+        let files: Vec<_> = files.iter().map(|&(ino, only)| (ino_of(ino), only)).collect();
+        Ok(self.begin_sync_files(&files)?)
+    }
+
+    fn go_on_after_flush(&mut self, flushed: Result<(), String>) -> Result<FsyncRest, Error> {
+        Ok(self.go_on_with_commit(flushed)?)
+    }
+
     fn sync(&mut self) -> Result<(), Error> {
         Ok(self.sync_all()?)
     }
