@@ -34,6 +34,8 @@ struct Volume {
     others_fsync: bool,
     /// They wait for a flush.
     waits: AtomicBool,
+    /// Flushes for which they waited.
+    flushes: AtomicUsize,
 }
 
 impl Volume {
@@ -41,8 +43,8 @@ impl Volume {
         let (mke2fs, empty, seen) = (mke2fs.to_vec(), OnceLock::new(), AtomicUsize::new(0));
         let block = mke2fs[3].parse().unwrap();
         let reserves = mke2fs[1] == "ext4";
-        let (others_fsync, waits) = (false, AtomicBool::default());
-        Self { block, reserves, mke2fs, options, empty, seen, others_fsync, waits }
+        let (others_fsync, waits, flushes) = Default::default();
+        Self { block, reserves, mke2fs, options, empty, seen, others_fsync, waits, flushes }
     }
 
     fn make(&self) -> MemoryDevice {
@@ -83,13 +85,14 @@ impl Mountable for Volume {
         }
     }
 
-    fn beside(&self, mounted: &mut Self::Mounted, step: usize) -> Result<(), String> {
-        let mut rng = Rng::new(step as u64);
+    fn beside(&self, mounted: &mut Self::Mounted, seed: u64, step: usize) -> Result<(), String> {
+        let mut rng = Rng::new(seed << 32 | step as u64);
         self.waits.fetch_and(step > 1, Ordering::Relaxed);
         if !self.others_fsync || rng.below(3) == 0 {
             return Ok(());
         }
         let rest = if self.waits.load(Ordering::Relaxed) {
+            self.flushes.fetch_add(1, Ordering::Relaxed);
             mounted.device_mut().submit(SimTime::ZERO, Command::Flush).unwrap();
             mounted.go_on_after_flush(Ok(()))
         } else {
@@ -185,6 +188,8 @@ fn others_fsync_in_steps() {
         let new = Volume::new(&["-t", name, "-b", "4096", "-I", "256"], options);
         let volume = Volume { others_fsync: true, ..new };
         run("others_fsync_in_steps", &volume, seeds, 120, 500);
+        let flushes = volume.flushes.into_inner();
+        assert!(variable("DOVETAIL_SEED").is_some() || flushes > 20 * seeds as usize, "{flushes}");
     }
 }
 

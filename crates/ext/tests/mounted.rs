@@ -387,16 +387,28 @@ fn freed_blocks_are_not_used_before_their_commit_is_durable() {
     }
 }
 
-/// What was half committed is not built upon.
+/// What was half committed is not built upon, nor is a commit block written for it.
 #[test]
 fn a_volume_whose_commit_could_not_be_flushed_takes_no_more_changes() {
-    let mut fs = mount(empty("-t ext4 -b 4096"), "");
-    let root = fs.root();
-    let file = fs.create(&at(0), root, b"file", &NODE).unwrap().ino;
-    assert_eq!(fs.begin_fsyncs(&[(file, false)]), Ok(FsyncRest::Flush));
-    assert!(fs.go_on_after_flush(Err("no such disk".into())).is_err());
-    assert_eq!(fs.write(&at(1), file, 0, &[1; 10]), Err(dovetail_vfs::Error::ReadOnly));
-    assert!(fs.fsync(file, false).is_err());
+    for flushes in 0..2 {
+        let device = RecordingDevice::new(empty("-t ext4 -b 4096"));
+        let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+        let root = fs.root();
+        let file = fs.create(&at(0), root, b"file", &NODE).unwrap().ino;
+        assert_eq!(fs.begin_fsyncs(&[(file, false)]), Ok(FsyncRest::Flush));
+        for _ in 0..flushes {
+            assert_eq!(fs.go_on_after_flush(Ok(())), Ok(FsyncRest::Flush));
+        }
+        let (record, written) = (fs.device().recording(), fs.device().recording().position());
+        assert!(fs.go_on_after_flush(Err("no such disk".into())).is_err());
+        assert_eq!(fs.write(&at(1), file, 0, &[1; 10]), Err(dovetail_vfs::Error::ReadOnly));
+        assert!(fs.fsync(file, false).is_err());
+        fs.set_now(dovetail_vfs::Moment::at(SimTime::from_ns(60_000_000_000)));
+        fs.wake().unwrap();
+        let _ = fs.sync();
+        fs.unmount().unwrap();
+        assert_eq!(record.position(), written, "after {flushes} flushes");
+    }
 }
 
 /// Blocks in the middle, at both ends and across extents that are written already.

@@ -8,36 +8,37 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) type Flush = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// One flush at a time. Those who wait for their turn are content with one that began after they
-/// came.
+/// came. A failure lasts: the host tells it once, and a later flush would succeed without what was
+/// lost.
 pub(crate) struct Flusher {
     flush: Flush,
     /// Flushes that have begun.
     begun: AtomicU64,
-    /// The last flush that succeeded, counted from 1.
-    succeeded: Mutex<u64>,
+    /// The last flush that succeeded, counted from 1, or why one failed.
+    succeeded: Mutex<Result<u64, String>>,
 }
 
 impl Flusher {
     pub(crate) fn new(flush: Flush) -> Self {
-        Self { flush, begun: AtomicU64::new(0), succeeded: Mutex::new(0) }
+        Self { flush, begun: AtomicU64::new(0), succeeded: Mutex::new(Ok(0)) }
     }
 
     /// Makes durable what was written before this call.
     ///
     /// # Errors
-    /// That of the flush, for the one who made it: others make their own. After a thread that died
-    /// in a flush, there is no other.
-    pub(crate) fn flush(&self) -> io::Result<()> {
+    /// That of this flush or of one before, as a sentence. After a thread that died in a flush,
+    /// there is no other.
+    pub(crate) fn flush(&self) -> Result<(), String> {
         let before = self.begun.load(Ordering::SeqCst);
-        let died = || io::Error::other("a flush ended with a panic");
-        let mut succeeded = self.succeeded.lock().map_err(|_| died())?;
-        if *succeeded > before {
+        let died = |_| "a flush of the image ended with a panic".to_string();
+        let mut succeeded = self.succeeded.lock().map_err(died)?;
+        if succeeded.clone()? > before {
             return Ok(());
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        (self.flush)()?;
-        *succeeded = number;
-        Ok(())
+        let flushed = (self.flush)().map_err(|why| format!("the image cannot be flushed: {why}"));
+        *succeeded = flushed.clone().map(|()| number);
+        flushed
     }
 }
 
@@ -76,7 +77,7 @@ mod tests {
         let mut succeeded = flusher.succeeded.lock().unwrap();
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| flusher.flush());
-            *succeeded = 1; // as if another had flushed meanwhile
+            *succeeded = Ok(1); // as if another had flushed meanwhile
             drop(succeeded);
             waits.join().unwrap().unwrap();
         });
@@ -84,15 +85,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_flush_serves_nobody() {
+    fn after_a_failed_flush_none_succeeds() {
         let fails = Mutex::new(vec![false, true]);
         let flush = move || match fails.lock().unwrap().pop() {
             Some(true) => Err(io::Error::other("failed")),
             _ => Ok(()),
         };
         let flusher = Flusher::new(Box::new(flush));
-        assert!(flusher.flush().is_err());
-        assert!(flusher.flush().is_ok());
-        assert_eq!((*flusher.succeeded.lock().unwrap(), flusher.begun.into_inner()), (2, 2));
+        assert!(flusher.flush().is_err() && flusher.flush().is_err());
+        assert_eq!(flusher.begun.into_inner(), 1);
     }
 }

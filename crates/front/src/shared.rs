@@ -148,7 +148,7 @@ impl Shared {
     fn flush_for(&self, flusher: &Flusher, ino: Ino, data_only: bool) -> Result<(), Errno> {
         let Err(failed) = flusher.flush() else { return Ok(()) };
         self.call(|fs| fs.fsync(ino, data_only))?;
-        self.told(Err(Error::Io(format!("the image cannot be flushed: {failed}"))))
+        self.told(Err(Error::Io(failed)))
     }
 
     /// The fsync together with those for which others wait.
@@ -192,12 +192,17 @@ impl Shared {
     /// that of all.
     fn fsync_in_steps(&self, files: &[(Ino, bool)]) -> Result<Option<Result<(), Error>>, Errno> {
         let Some(flusher) = &self.inner.flusher else { return Ok(None) };
-        // each file is told an error of its own by its own fsync
-        let Ok(mut rest) = self.in_call(|fs| fs.begin_fsyncs(files))? else { return Ok(None) };
+        let mut rest = match self.in_call(|fs| fs.begin_fsyncs(files))? {
+            Ok(rest) => rest,
+            Err(error) if files.len() == 1 => return Ok(Some(Err(error))),
+            Err(error) => {
+                // whose it is, each file's own fsync tells
+                self.inner.faults.meet(&error);
+                return Ok(None);
+            }
+        };
         while rest == FsyncRest::Flush {
             let flushed = flusher.flush();
-            let flushed =
-                flushed.map_err(|failed| format!("the image cannot be flushed: {failed}"));
             match self.in_call(|fs| fs.go_on_after_flush(flushed))? {
                 Ok(left) => rest = left,
                 Err(error) => return Ok(Some(Err(error))),
@@ -302,6 +307,29 @@ mod tests {
         shared.call(|fs| fs.write(&Caller::default(), file, 0, bytes)).unwrap();
     }
 
+    /// The commit of the one who leads has the files of all.
+    #[test]
+    fn those_who_wait_share_a_commit_and_its_failure() {
+        for fails in [false, true] {
+            let flush = move || if fails { Err(std::io::Error::other("failed")) } else { Ok(()) };
+            let (shared, file) = with_file(ext4(), flush);
+            write(&shared, file, &[1; 8192]);
+            let results: Vec<bool> = std::thread::scope(|scope| {
+                let held = shared.inner.leader.lock().unwrap();
+                let sync = || scope.spawn(|| shared.fsync(file, false).is_ok());
+                let threads = [sync(), sync(), sync()];
+                while shared.fsyncs().len() < 3 {
+                    std::thread::yield_now();
+                }
+                drop(held);
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(results, [!fails; 3]);
+            let commits = shared.call(|fs| fs.begin_fsync(file, false)).unwrap_or(FsyncRest::Fsync);
+            assert_eq!(commits, if fails { FsyncRest::Fsync } else { FsyncRest::Flush });
+        }
+    }
+
     /// F2FS needs one flush, a commit of ext4 two.
     #[test]
     fn others_write_while_an_fsync_waits_for_its_flushes() {
@@ -332,6 +360,7 @@ mod tests {
             let (shared, file) = with_file(fs, || Err(std::io::Error::other("failed")));
             write(&shared, file, &[1; 8192]);
             assert_eq!(shared.fsync(file, false).unwrap_err().code(), Errno::EIO.code());
+            assert!(shared.fsync(file, false).is_err());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Calls that are simulated in a second of CPU time: `examples/random-updates.fio` on four stacks,
 //! beside another program `dovetail` if one is given. Both run in turn, each in a process of its
-//! own, and the shortest of three times counts. Their results must be the same.
+//! own, and the shortest of three times counts. It says so if their results are not the same.
 //!
 //! `cargo bench -p dovetail-lab --bench calls [-- SCALE [OTHER_DOVETAIL]]`, 1/16 if no scale is
 //! given
@@ -76,14 +76,14 @@ fn main() {
     }
     let calls = CALLS * scale.parse::<Ratio>().unwrap().value();
     for stack in STACKS {
-        let (mut times, mut others) = (Vec::new(), Vec::new());
+        let (mut times, mut others, mut agree) = (Vec::new(), Vec::new(), true);
         for _ in 0..TIMES {
             let (cpu, runs) = measured(own(stack, scale));
             times.push(cpu);
             if let Some(path) = arguments.get(1) {
                 let (cpu, others_runs) = measured(other(path, stack, scale));
                 others.push(cpu);
-                assert_eq!(runs, others_runs, "{stack}: the programs do not agree");
+                agree &= runs == others_runs;
             }
         }
         let least = |times: &[f64]| times.iter().copied().min_by(f64::total_cmp);
@@ -92,7 +92,8 @@ fn main() {
         print!("{stack}: {:.3} million calls a CPU second", rate(seconds));
         match least(&others) {
             Some(other) => {
-                println!(", the other {:.3}: ratio {:.2}", rate(other), other / seconds);
+                let remark = if agree { "" } else { "; their results differ" };
+                println!(", the other {:.3}: ratio {:.2}{remark}", rate(other), other / seconds);
             }
             None => println!(),
         }

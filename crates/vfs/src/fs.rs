@@ -369,7 +369,8 @@ pub trait FileSystem {
     /// at [`FsyncRest::Nothing`]. Another call may end before what was begun here.
     ///
     /// # Errors
-    /// That of one of the files: [`Self::fsync_several`] tells of which. [`Error::Io`].
+    /// That of one of the files, and then [`Self::fsync_several`] tells of which; an error that
+    /// leaves the file system without more changes.
     fn begin_fsyncs(&mut self, _files: &[(Ino, bool)]) -> Result<FsyncRest, Error> {
         Ok(FsyncRest::Fsync)
     }
@@ -379,8 +380,8 @@ pub trait FileSystem {
     ///
     /// # Errors
     /// [`Error::Io`].
-    fn go_on_after_flush(&mut self, _flushed: Result<(), String>) -> Result<FsyncRest, Error> {
-        Ok(FsyncRest::Nothing)
+    fn go_on_after_flush(&mut self, flushed: Result<(), String>) -> Result<FsyncRest, Error> {
+        flushed.map(|()| FsyncRest::Nothing).map_err(Error::Io)
     }
 
     /// Makes everything survive a power cut.

@@ -1,7 +1,9 @@
 //! The journal of a mounted volume: transactions go to the log, and later from memory to where they
 //! belong.
 //!
-//! A commit writes revokes and logged blocks, waits, flushes, and writes the commit block with FUA.
+//! A commit writes revokes and logged blocks, waits, flushes, and writes the commit block with FUA;
+//! or its owner flushes the device before and after the commit block, and does other things
+//! meanwhile.
 //! Committed content stays in memory until it is written home; a transaction leaves the log when
 //! the newest content of all its blocks is home, durable, and the superblock says where the log
 //! begins now.
@@ -395,6 +397,7 @@ impl Journal {
         io: &mut Io<D>,
         wanted: u32,
     ) -> Result<(), JournalError> {
+        self.end_commit(io)?;
         let (mut free, mut count) = (self.free(), 0);
         while free < wanted && count < self.log.len() {
             free += self.log[count].blocks;
@@ -418,6 +421,7 @@ impl Journal {
         &mut self,
         io: &mut Io<D>,
     ) -> Result<(), JournalError> {
+        self.end_commit(io)?;
         self.checkpoint_first(io, self.log.len())
     }
 

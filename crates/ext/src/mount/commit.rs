@@ -21,7 +21,8 @@ pub(super) struct LastCommit {
     event: EventId,
     /// Inodes that it makes durable.
     inodes: BTreeSet<Ino>,
-    /// While it is under way, the blocks that are free when it is over.
+    /// While it is under way, the blocks that are free when it is over. The journal may have ended
+    /// its part before, for a checkpoint.
     freed: Option<Vec<(BlockAddr, u32)>>,
 }
 
@@ -241,7 +242,7 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Begins what makes several files survive a power cut: one commit if they need any, and else a
-    /// flush.
+    /// flush. For devices that carry a command out when it is submitted: a plan would keep its lock.
     pub(super) fn begin_sync_files(&mut self, files: &[(Ino, bool)]) -> Result<FsyncRest, Error> {
         self.check_writable()?;
         // without a barrier nothing is flushed, and a batch of new addresses ends with its commit

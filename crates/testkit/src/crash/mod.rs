@@ -62,12 +62,12 @@ pub trait Mountable {
         Limits::default()
     }
 
-    /// Does what another user of the mounted volume does before a step of the workload, from the
-    /// first on: nothing that the model would have to know.
+    /// Does what another user of the mounted volume does before a step of the workload, from step 1
+    /// on: nothing that the model would have to know.
     ///
     /// # Errors
     /// The problem, as a sentence.
-    fn beside(&self, _mounted: &mut Self::Mounted, _step: usize) -> Result<(), String> {
+    fn beside(&self, _mounted: &mut Self::Mounted, _seed: u64, _step: usize) -> Result<(), String> {
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
             if punches_beyond_end(&step.op, &mut model.fs) {
                 continue; // changes nothing; what it does to times is another test's business
             }
-            subject.beside(&mut mounted.fs, n).map_err(|what| format!("step {n}: {what}"))?;
+            subject.beside(&mut mounted.fs, seed, n).map_err(|what| format!("step {n}: {what}"))?;
             let promise = Promise::of(&step.op, &mut model);
             let (expected, found) = (model.apply(&step), mounted.apply(&step));
             // that answers and errors agree in every detail is another test's business
