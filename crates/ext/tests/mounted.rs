@@ -387,7 +387,7 @@ fn freed_blocks_are_not_used_before_their_commit_is_durable() {
     }
 }
 
-/// What was half committed is not built upon, nor is a commit block written for it.
+/// Nothing builds on half a commit, and no commit block is written for it.
 #[test]
 fn a_volume_whose_commit_could_not_be_flushed_takes_no_more_changes() {
     for flushes in 0..2 {

@@ -88,8 +88,8 @@ pub(crate) struct Journal {
     next: Tid,
     log: VecDeque<Logged>,
     home: BTreeMap<u64, Committed>,
-    /// Nothing goes home before it has ended: it may hold what is newer than the content there, and
-    /// would be lost with the power.
+    /// Nothing goes home before it has ended. `home` has its blocks already, in place of older
+    /// content that is in the log alone.
     under_way: Option<UnderWay>,
     events: JournalEvents,
 }
@@ -185,12 +185,10 @@ impl Journal {
         (logged + descriptors + transaction.revokes.len().div_ceil(per_revoke) + 1) as u64
     }
 
-    /// Commits a transaction. What it says about content that lies outside the journal (ordered
-    /// mode) must have been written through the same `io` before.
+    /// Both parts of a commit.
     ///
     /// # Errors
-    /// [`JournalError::TooLarge`]; [`JournalError::Io`], after which the log must not be written
-    /// again.
+    /// Those of [`Self::begin_commit`].
     #[cfg(test)]
     pub(crate) fn commit<D: Scheduler>(
         &mut self,
