@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand};
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_ext::mkfs::Kind;
-use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp, Variant};
+use dovetail_f2fs::format::{AddressWidth, BLOCKS_IN_SEGMENT, Features, Timestamp, Variant};
 use dovetail_f2fs::mkfs::{DevicePart, MkfsOptions, MkfsReport, existing_content, mkfs};
 use dovetail_image::{Medium, NewZones, Source, is_drive};
 use dovetail_time::{did_you_mean, format_bytes, parse_bytes};
@@ -130,6 +130,10 @@ pub(crate) struct IplfsArguments {
     /// A drive file with more addresses than room
     /// (`dovetail drive make FILE --addresses iplfs --map interval`).
     drive: PathBuf,
+    /// Bytes of a block address: with 4, as in the published code, a node holds twice the pointers,
+    /// and each log ends after 2 TiB.
+    #[arg(long, value_name = "4|8", default_value = "8", value_parser = address_width)]
+    address_bytes: AddressWidth,
     /// Overwrite what is there.
     #[arg(short, long)]
     force: bool,
@@ -230,7 +234,8 @@ fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
 }
 
 fn iplfs(arguments: &IplfsArguments) -> Result<(), Failure> {
-    let options = MkfsOptions { variant: Variant::Iplfs, ..named_options(&arguments.named)? };
+    let variant = Variant::Iplfs(arguments.address_bytes);
+    let options = MkfsOptions { variant, ..named_options(&arguments.named)? };
     let drive = &arguments.drive;
     if !is_thin(drive)? {
         let drive = drive.display();
@@ -243,6 +248,10 @@ fn iplfs(arguments: &IplfsArguments) -> Result<(), Failure> {
     let target = Target { image: drive.clone(), size: None, force: arguments.force, devices };
     let report = at(&target, |device, _| mkfs(device, &options).map_err(|e| e.to_string()))?;
     print(&iplfs_summary(drive, &report))
+}
+
+fn address_width(bytes: &str) -> Result<AddressWidth, &'static str> {
+    bytes.parse().ok().and_then(AddressWidth::of_bytes).ok_or("an address has 4 or 8 bytes")
 }
 
 /// Is true if there is a drive at `path` with more addresses than room.
@@ -380,8 +389,10 @@ fn iplfs_summary(drive: &Path, report: &MkfsReport) -> String {
     let users = format_bytes(report.user_blocks * BLOCK_SIZE);
     format!(
         "{drive}: an IPLFS volume on a drive of {size}, UUID {uuid}, label {:?}, features {features}\n\
-         {users} for files; six logs of 2^58 blocks\n",
-        superblock.label
+         {users} for files; six logs of 2^{} blocks, addresses of {} bytes\n",
+        superblock.label,
+        superblock.variant.area_blocks().trailing_zeros(),
+        superblock.variant.address_bytes(),
     )
 }
 

@@ -127,6 +127,13 @@ fn an_iplfs_volume_needs_a_drive_that_is_thin() {
             && text.contains("features extra_attr"),
         "{text}"
     );
+    let refused = dovetail(&["mkfs", "iplfs", "-f", drive, "--address-bytes", "6"]);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert!(error.contains("an address has 4 or 8 bytes"), "{error}");
+    let narrow = dovetail(&["mkfs", "iplfs", "-f", drive, "--address-bytes", "4"]);
+    let text = String::from_utf8(narrow.stdout).unwrap();
+    assert!(text.ends_with("six logs of 2^29 blocks, addresses of 4 bytes\n"), "{text}");
+    assert_eq!(dovetail(&["fsck", drive]).status.code(), Some(0));
     let again = dovetail(&["mkfs", "iplfs", drive]);
     assert!(
         String::from_utf8(again.stderr)

@@ -130,8 +130,8 @@ fn measure(
     sync_every: u64,
     sync: fn(&mut F2fs<Flat>, Ino) -> Result<(), dovetail_vfs::Error>,
 ) {
-    let variant = if name.starts_with("iplfs") { Variant::Iplfs } else { Variant::F2fs };
-    let mut device = Flat::new(variant == Variant::Iplfs);
+    let variant = if name.starts_with("iplfs") { Variant::IPLFS } else { Variant::F2fs };
+    let mut device = Flat::new(variant.is_iplfs());
     mkfs(&mut device, &MkfsOptions { variant, ..MkfsOptions::default() }).unwrap();
     let options = Options { mode, ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
     let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();

@@ -8,7 +8,7 @@
 use std::sync::OnceLock;
 
 use crate::common::iplfs::{
-    all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount,
+    all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount, narrow_options,
 };
 use crate::common::mkfs;
 use crate::common::zoned::{states_of, zoned_volume, zones};
@@ -317,7 +317,7 @@ impl Mountable for Iplfs {
     }
 
     fn limits(&self) -> Limits {
-        iplfs_limits(&Options::default())
+        iplfs_limits(self.format(), &Options::default())
     }
 
     fn check(&self, device: &MemoryDevice) -> Vec<String> {
@@ -336,6 +336,12 @@ fn iplfs_volumes() {
         120,
         500,
     );
+}
+
+#[test]
+fn iplfs_volumes_with_narrow_addresses() {
+    let volumes = Iplfs { mkfs: narrow_options(), ..Iplfs::new("nolazytime") };
+    run("iplfs_volumes_with_narrow_addresses", &volumes, 20, 120, 1000);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn run_on(name: &str, empty: &MemoryDevice, options: &Options, left: u64, seeds:
         fill(&mut fs, left);
         let mut found = Subject::new(fs);
         let thin = empty.info().capabilities.thin;
-        let limits = thin.map_or(Limits::default(), |_| iplfs_limits(options));
+        let limits = thin.map_or(Limits::default(), |_| iplfs_limits(empty.clone(), options));
         let mut expected = Subject::new(Model::new(limits, &Caller::default()));
         same_root(&mut found);
         same_root(&mut expected);

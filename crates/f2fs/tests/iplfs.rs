@@ -3,8 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-use crate::common::iplfs::{iplfs_device, iplfs_options, leaks, leaks_after_mount, thin};
+use crate::common::iplfs::{
+    iplfs_device, iplfs_options, leaks, leaks_after_mount, narrow_options, thin,
+};
 use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice};
+use dovetail_f2fs::fsck::{Options as CheckOptions, check};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Error, F2fs, Options, Volume};
 use dovetail_testkit::{RecordingDevice, Survivors};
@@ -262,8 +265,14 @@ fn a_hundred_lifetimes_change_nothing() {
 
 #[test]
 fn a_log_that_has_come_to_its_end_says_so() {
-    let options = MkfsOptions { log_start: AREA_BLOCKS - 300, ..iplfs_options() };
-    let mut fs = mount(iplfs_device(64 * MIB, &options));
+    for options in [iplfs_options(), narrow_options()] {
+        let log_start = options.variant.area_blocks() - 300;
+        at_the_end_of_a_log(&MkfsOptions { log_start, ..options });
+    }
+}
+
+fn at_the_end_of_a_log(options: &MkfsOptions) {
+    let mut fs = mount(iplfs_device(64 * MIB, options));
     let ino = file(&mut fs, "file");
     fs.write(&Caller::default(), ino, 0, &[1; 100 * 4096]).unwrap();
     fs.sync().unwrap();
@@ -276,9 +285,43 @@ fn a_log_that_has_come_to_its_end_says_so() {
     };
     assert_eq!(failed, dovetail_vfs::Error::NoSpace);
     assert!(matches!(fs.sync_all(), Err(Error::LogAtEnd(_))));
+    let report = check(fs.device().clone(), CheckOptions::default(), |_| {}).unwrap();
+    assert_eq!(report.findings, []);
     let mut fs = mount(fs.into_device());
     let found = content(&mut fs, ino);
     assert!(found.len() == 100 * 4096 && found.iter().all(|byte| (1..=2).contains(byte)));
+}
+
+/// A file of 100 MiB has half of the nodes; a check finds nothing wrong with either.
+#[test]
+fn a_node_has_twice_the_pointers_if_addresses_are_narrow() {
+    let nodes = [iplfs_options(), narrow_options()].map(|options| {
+        let mut fs = mount(iplfs_device(256 * MIB, &options));
+        let ino = file(&mut fs, "large");
+        let bytes: Vec<u8> = (0..100 * MIB).map(|at| (at / 4096 % 251) as u8).collect();
+        fs.write(&Caller::default(), ino, 0, &bytes).unwrap();
+        let device = fs.unmount().unwrap();
+        let report = check(device.clone(), CheckOptions::default(), |_| {}).unwrap();
+        assert_eq!(report.findings, []);
+        let mut fs = mount(device);
+        assert!(content(&mut fs, ino) == bytes);
+        assert_no_leak(&mut fs);
+        fs.checkpoint_state().valid_nodes
+    });
+    // root and inode, direct nodes for what the inode does not point to, one indirect node
+    let of = |own: u64, each: u64| 2 + (25_600 - own).div_ceil(each) as u32 + 1;
+    assert_eq!(nodes, [of(436, 509), of(873, 1018)]);
+}
+
+#[test]
+fn narrow_addresses_are_refused_where_they_cannot_reach() {
+    let most = narrow_options().variant.area_blocks();
+    let error = mkfs(&mut thin(4096 * (most + 1)), &narrow_options()).unwrap_err().to_string();
+    assert!(error.ends_with("take addresses of 8 bytes"), "{error}");
+    let mut image = iplfs_device(64 * MIB, &narrow_options());
+    let wide = iplfs_device(64 * MIB, &iplfs_options());
+    assert_eq!(Volume::open(wide).unwrap().superblock().variant, iplfs_options().variant);
+    assert_eq!(Volume::open(&mut image).unwrap().superblock().variant, narrow_options().variant);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use crate::common;
 use crate::common::iplfs::{
-    all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount,
+    all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount, narrow_options,
 };
 use crate::common::strict_fsck;
 use crate::common::zoned::{InMemory, zoned_volume, zones};
@@ -63,9 +63,9 @@ fn assert_clean(device: &(impl Scheduler + InMemory + Clone), place: &str) {
 }
 
 /// An inode without room for attributes has those of one node.
-fn limits(device: &impl Scheduler, options: &Options) -> Limits {
+fn limits(device: &(impl Scheduler + Clone), options: &Options) -> Limits {
     if device.info().capabilities.thin.is_some() {
-        return iplfs_limits(options);
+        return iplfs_limits(device.clone(), options);
     }
     let inline = if options.inline_xattr { 200 } else { 0 };
     Limits { xattr_total: inline + 4072 - 24, ..Limits::default() }
@@ -196,6 +196,8 @@ fn on_an_iplfs_volume() {
     compare_on("far out", &iplfs_device(256 << 20, &far), &Options::default(), 2);
     let features = MkfsOptions { features: all_features(), ..iplfs_options() };
     compare_on("iplfs features", &iplfs_device(256 << 20, &features), &Options::default(), 4);
+    let narrow = iplfs_device(256 << 20, &narrow_options());
+    compare_on("narrow addresses", &narrow, &Options::default(), 4);
     for list in ["active_logs=2", "active_logs=4", "noinline_data,noinline_dentry,noinline_xattr"] {
         let empty = iplfs_device(64 << 20, &iplfs_options());
         compare_on(list, &empty, &Options::parse(list).unwrap(), 2);

@@ -39,7 +39,7 @@ impl Mountable for Volume {
 
     fn format(&self) -> MemoryDevice {
         let mut device = MemoryDevice::thin(AREAS * AREA_BLOCKS, ROOM);
-        mkfs(&mut device, &MkfsOptions { variant: Variant::Iplfs, ..MkfsOptions::default() })
+        mkfs(&mut device, &MkfsOptions { variant: Variant::IPLFS, ..MkfsOptions::default() })
             .unwrap();
         device
     }
@@ -49,7 +49,7 @@ impl Mountable for Volume {
     }
 
     fn limits(&self) -> Limits {
-        Limits { file_size: Variant::Iplfs.max_file_size(), ..Limits::default() }
+        Limits { file_size: Variant::IPLFS.max_file_size(), ..Limits::default() }
     }
 
     fn check(&self, device: &MemoryDevice) -> Vec<String> {

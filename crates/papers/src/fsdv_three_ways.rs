@@ -89,7 +89,7 @@ fn ways() -> Vec<Way> {
         in_memory(HASH, "hash"),
         Way { tool: true, ..in_memory(FSDV, "hash") },
         in_memory(INTERVAL, "interval"),
-        Way { variant: Variant::Iplfs, ..in_memory("interval map, IPLFS", "interval") },
+        Way { variant: Variant::IPLFS, ..in_memory("interval map, IPLFS", "interval") },
     ];
     ways.extend(POLICIES.iter().flat_map(|policy| PARTS.map(|part| paged(policy, part))));
     ways
@@ -107,7 +107,7 @@ struct Seen {
 
 impl Way {
     fn drive(&self, setting: &Setting<'_>) -> Result<Drive, BenchError> {
-        let addresses = (self.variant == Variant::Iplfs).then(|| "iplfs".to_owned());
+        let addresses = (self.variant.is_iplfs()).then(|| "iplfs".to_owned());
         let plain = drive_config(setting, Overrides::default())?;
         let cache_size = self.cache.map(|cache| plain.user_blocks * ENTRY / cache.part);
         let cache = self.cache.map(|cache| cache.policy.to_owned());

@@ -21,10 +21,17 @@ pub(crate) const THERE: f64 = 0.8;
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 
 /// Built-in stacks on a partition of the paper's drive; IPLFS has as much room and all its
-/// addresses.
+/// addresses. Its block addresses have 4 bytes, as in the published code.
 pub(crate) fn on_partition(names: &[&str], partition: &str) -> Result<Vec<Stack>, BenchError> {
-    let cut = |stack| Stack { partition: Some(partition.to_owned()), ..stack };
+    let cut = |stack| Stack { partition: Some(partition.to_owned()), ..as_published(stack) };
     Ok(stacks(names, DRIVE)?.into_iter().map(cut).collect())
+}
+
+fn as_published(mut stack: Stack) -> Stack {
+    if stack.filesystem == "iplfs" {
+        stack.mkfs.insert("address-bytes".into(), 4.into());
+    }
+    stack
 }
 
 /// Filebench's file server with files of 2 MiB (the paper's sections 6.2 and 6.4) that take so many

@@ -1,7 +1,7 @@
 //! F2FS in a stack.
 
 use dovetail_block::Scheduler;
-use dovetail_f2fs::format::{Features, Variant};
+use dovetail_f2fs::format::{AddressWidth, Features, Variant};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, GcSleep, IpuPolicy, Mode, Options, RemapOrder};
@@ -34,6 +34,18 @@ struct Mkfs {
     secs_per_zone: Option<u32>,
     large_nat: bool,
     discard: Option<bool>,
+    address_bytes: Option<u32>,
+}
+
+impl Mkfs {
+    /// The variant of a kind of file system; of IPLFS with the width that is asked for.
+    fn variant(&self, kind: Variant) -> Result<Variant, SetupError> {
+        let Some(bytes) = self.address_bytes else { return Ok(kind) };
+        let width = AddressWidth::of_bytes(bytes).filter(|_| kind.is_iplfs());
+        width.map(Variant::Iplfs).ok_or_else(|| {
+            SetupError::settings("[mkfs] address-bytes: IPLFS has 4 or 8, F2FS always 4")
+        })
+    }
 }
 
 /// The stack's table `[sysfs]`, by the kernel's names.
@@ -103,9 +115,9 @@ pub(crate) const F2FS: VolumeKind = VolumeKind {
 /// On a thin drive.
 pub(crate) const IPLFS: VolumeKind = VolumeKind {
     name: "iplfs",
-    build: |setup, planner| build(setup, planner, Variant::Iplfs),
-    make: |setup, device| make(setup, device, Variant::Iplfs),
-    limits: || Limits { file_size: Variant::Iplfs.max_file_size(), ..Limits::default() },
+    build: |setup, planner| build(setup, planner, Variant::IPLFS),
+    make: |setup, device| make(setup, device, Variant::IPLFS),
+    limits: || Limits { file_size: Variant::IPLFS.max_file_size(), ..Limits::default() },
     referee: None,
     ..F2FS
 };
@@ -115,15 +127,15 @@ fn build(setup: &Setup<'_>, mut planner: Planner, variant: Variant) -> Mounted {
     mount(setup, planner)
 }
 
-fn make(setup: &Setup<'_>, device: impl Scheduler, variant: Variant) -> Result<(), SetupError> {
+fn make(setup: &Setup<'_>, device: impl Scheduler, kind: Variant) -> Result<(), SetupError> {
     let mut device = device;
-    let mut options = MkfsOptions { variant, ..mkfs_options(setup)? };
-    if device.info().capabilities.zones.is_some() && variant == Variant::F2fs {
+    let mut options = mkfs_options(setup, kind)?;
+    if device.info().capabilities.zones.is_some() && kind == Variant::F2fs {
         options.features = options.features.with(Features::BLKZONED);
     }
     let made = match setup.discards() {
         true => mkfs(&mut device, &options),
-        false if variant == Variant::Iplfs => {
+        false if kind.is_iplfs() => {
             return Err(SetupError::settings(
                 "[mkfs] discard is false: IPLFS needs an empty drive",
             ));
@@ -176,10 +188,11 @@ fn guarantees(setup: &Setup<'_>) -> Guarantees {
     Guarantees { atomic_fsync, updates_wait, times: !options.lazytime, ..Guarantees::default() }
 }
 
-fn mkfs_options(setup: &Setup<'_>) -> Result<MkfsOptions, SetupError> {
+fn mkfs_options(setup: &Setup<'_>, kind: Variant) -> Result<MkfsOptions, SetupError> {
     let table: Mkfs = table("mkfs", setup.mkfs)?;
     let defaults = MkfsOptions::default();
     Ok(MkfsOptions {
+        variant: table.variant(kind)?,
         overprovision_percent: table.overprovision,
         segments_per_section: table.segs_per_sec.unwrap_or(defaults.segments_per_section),
         sections_per_zone: table.secs_per_zone.unwrap_or(defaults.sections_per_zone),

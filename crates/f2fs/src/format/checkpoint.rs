@@ -11,8 +11,8 @@ use zerocopy::{
 
 use super::layout::prove_layout;
 use super::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CRC_SEED, SegNo, Superblock, Variant, crc32,
-    iplfs_checkpoint, u32_at,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CRC_SEED, SegNo, Superblock, crc32, iplfs_checkpoint,
+    u32_at,
 };
 use crate::error::{Corrupt, Place};
 
@@ -199,7 +199,7 @@ impl Checkpoint {
     /// # Errors
     /// The checksum or a field that is wrong.
     pub fn parse(block: &BlockBytes, pack: u32, superblock: &Superblock) -> Result<Self, Corrupt> {
-        if superblock.variant == Variant::Iplfs {
+        if superblock.variant.is_iplfs() {
             return iplfs_checkpoint::parse(block, pack, superblock);
         }
         let raw: &RawCheckpoint = transmute_ref!(block);
@@ -435,7 +435,7 @@ impl Bitmaps {
         checkpoint: &Checkpoint,
         superblock: &Superblock,
     ) -> Result<Self, Corrupt> {
-        if superblock.variant == Variant::Iplfs {
+        if superblock.variant.is_iplfs() {
             return iplfs_checkpoint::bitmaps(pack, Place::Checkpoint(checkpoint.pack), superblock);
         }
         let (sit, nat) = bitmap_starts(checkpoint.flags, superblock);

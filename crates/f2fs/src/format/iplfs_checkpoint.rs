@@ -179,8 +179,8 @@ impl RawIplfsHead {
             (1, superblock.capacity),
         )?;
         for (log, address) in self.cur_blkaddr.iter().enumerate() {
-            let start = area_start(log);
-            Corrupt::check_range(place, "cur_blkaddr", *address, (start.0, start.0 + AREA_BLOCKS))?;
+            let limits = (area_start(log).0, superblock.area_end(log).0);
+            Corrupt::check_range(place, "cur_blkaddr", *address, limits)?;
         }
         Ok(())
     }

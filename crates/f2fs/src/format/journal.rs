@@ -17,7 +17,7 @@ use super::layout::prove_layout;
 use super::nat::RawNatEntry;
 use super::sit::RawSitEntry;
 use super::summary::RawSummaryBlock;
-use super::{NatEntry, Nid, SegNo, SitEntry};
+use super::{NatEntry, Nid, SegNo, SitEntry, Variant};
 
 /// Bytes of a journal.
 pub(super) const JOURNAL: usize = 507;
@@ -79,7 +79,7 @@ pub type SitJournal = Vec<(SegNo, SitEntry)>;
 pub(super) fn decode_nat(journal: &[u8; JOURNAL]) -> NatJournal {
     let journal: &RawNatJournal = transmute_ref!(journal);
     let entries = journal.entries.iter().take(journal.n_nats.get().into());
-    entries.map(|entry| (Nid(entry.nid.get()), entry.ne.decode())).collect()
+    entries.map(|entry| (Nid(entry.nid.get()), entry.ne.decode(Variant::F2fs))).collect()
 }
 
 /// The entries of a SIT journal. A count above the capacity is cut, as the Linux tools do.
@@ -99,7 +99,10 @@ pub(super) fn encode_nat(entries: &[(Nid, NatEntry)]) -> [u8; JOURNAL] {
     let mut journal = RawNatJournal::new_zeroed();
     journal.n_nats.set(entries.len().min(NAT_JOURNAL_ENTRIES) as u16);
     for (raw, (nid, entry)) in journal.entries.iter_mut().zip(entries) {
-        *raw = RawNatJournalEntry { nid: U32::new(nid.0), ne: RawNatEntry::encode(*entry) };
+        *raw = RawNatJournalEntry {
+            nid: U32::new(nid.0),
+            ne: RawNatEntry::encode(*entry, Variant::F2fs),
+        };
     }
     transmute!(journal)
 }

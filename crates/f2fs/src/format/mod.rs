@@ -81,7 +81,7 @@ pub(crate) use superblock::{
     IPLFS_SECTION, MAX_DEVICE_PATH, MAX_SEGMENTS, MIN_CAPACITY, iplfs_log_blocks,
     iplfs_orphan_blocks,
 };
-pub use variant::Variant;
+pub use variant::{AddressWidth, Variant};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, parse_xattrs};
 pub use xattr_list::{NoRoom, XattrLayout, encode_xattrs};
 

@@ -7,7 +7,7 @@ use zerocopy::{
 };
 
 use super::layout::prove_layout;
-use super::{BLOCKS_IN_SEGMENT, BlockAddr, Nid, Superblock, Variant, msb_first};
+use super::{AddressWidth, BLOCKS_IN_SEGMENT, BlockAddr, Nid, Superblock, Variant, msb_first};
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -28,7 +28,7 @@ struct RawNatBlock {
 
 prove_layout!(RawNatBlock, 4096, { 0 => entries });
 
-/// As IPLFS has it.
+/// As IPLFS with wide addresses has it.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct RawWideEntry {
@@ -42,7 +42,7 @@ prove_layout!(RawWideEntry, 13, { 0 => version, 1 => ino, 5 => block_addr });
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawWideBlock {
-    entries: [RawWideEntry; Variant::Iplfs.nat_entries_in_block() as usize],
+    entries: [RawWideEntry; Variant::IPLFS.nat_entries_in_block() as usize],
     spare: u8,
 }
 
@@ -60,19 +60,19 @@ pub struct NatEntry {
 }
 
 impl RawNatEntry {
-    pub(super) fn decode(&self) -> NatEntry {
+    pub(super) fn decode(&self, variant: Variant) -> NatEntry {
         NatEntry {
             version: self.version,
             ino: Nid(self.ino.get()),
-            address: BlockAddr::narrow(self.block_addr.get()),
+            address: variant.from_narrow(self.block_addr.get()),
         }
     }
 
-    pub(super) fn encode(entry: NatEntry) -> Self {
+    pub(super) fn encode(entry: NatEntry, variant: Variant) -> Self {
         Self {
             version: entry.version,
             ino: U32::new(entry.ino.0),
-            block_addr: U32::new(entry.address.low()),
+            block_addr: U32::new(variant.to_narrow(entry.address)),
         }
     }
 }
@@ -99,13 +99,13 @@ impl RawWideEntry {
 pub fn nat_entry(block: &BlockBytes, nid: Nid, variant: Variant) -> NatEntry {
     let (_, at) = variant.nat_position(nid);
     match variant {
-        Variant::F2fs => {
-            let block: &RawNatBlock = transmute_ref!(block);
-            block.entries[at].decode()
-        }
-        Variant::Iplfs => {
+        Variant::Iplfs(AddressWidth::Wide) => {
             let block: &RawWideBlock = transmute_ref!(block);
             block.entries[at].decode()
+        }
+        _ => {
+            let block: &RawNatBlock = transmute_ref!(block);
+            block.entries[at].decode(variant)
         }
     }
 }
@@ -114,13 +114,13 @@ pub fn nat_entry(block: &BlockBytes, nid: Nid, variant: Variant) -> NatEntry {
 pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry, variant: Variant) {
     let (_, at) = variant.nat_position(nid);
     match variant {
-        Variant::F2fs => {
-            let block: &mut RawNatBlock = transmute_mut!(block);
-            block.entries[at] = RawNatEntry::encode(entry);
-        }
-        Variant::Iplfs => {
+        Variant::Iplfs(AddressWidth::Wide) => {
             let block: &mut RawWideBlock = transmute_mut!(block);
             block.entries[at] = RawWideEntry::encode(entry);
+        }
+        _ => {
+            let block: &mut RawNatBlock = transmute_mut!(block);
+            block.entries[at] = RawNatEntry::encode(entry, variant);
         }
     }
 }
@@ -166,8 +166,8 @@ mod tests {
     fn a_wide_entry_has_thirteen_bytes() {
         let mut block = [0xAB; 4096];
         let entry = NatEntry { version: 3, ino: Nid(77), address: BlockAddr(6 << 58 | 5) };
-        set_nat_entry(&mut block, Nid(315 + 2), entry, Variant::Iplfs);
-        assert_eq!(nat_entry(&block, Nid(2), Variant::Iplfs), entry);
+        set_nat_entry(&mut block, Nid(315 + 2), entry, Variant::IPLFS);
+        assert_eq!(nat_entry(&block, Nid(2), Variant::IPLFS), entry);
         assert_eq!(block[25..40], [0xAB, 3, 77, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0x18, 0xAB]);
     }
 }

@@ -82,7 +82,7 @@ impl Footer {
     pub const fn next_of(variant: Variant, at: BlockAddr, to: BlockAddr) -> u32 {
         match variant {
             Variant::F2fs => to.low(),
-            Variant::Iplfs => to.0.saturating_sub(at.0) as u32,
+            Variant::Iplfs(_) => to.0.saturating_sub(at.0) as u32,
         }
     }
 
@@ -90,8 +90,8 @@ impl Footer {
     pub const fn next_address(&self, variant: Variant, at: BlockAddr) -> BlockAddr {
         match variant {
             Variant::F2fs => BlockAddr::narrow(self.next),
-            Variant::Iplfs if self.next == 0 => BlockAddr::NULL,
-            Variant::Iplfs => at.plus(self.next as u64),
+            Variant::Iplfs(_) if self.next == 0 => BlockAddr::NULL,
+            Variant::Iplfs(_) => at.plus(self.next as u64),
         }
     }
 

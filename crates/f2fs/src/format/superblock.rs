@@ -11,7 +11,9 @@ use zerocopy::{
 };
 
 use super::layout::prove_layout;
-use super::{BLOCKS_IN_SEGMENT, BlockAddr, Features, Nid, Variant, crc32};
+use super::{
+    AddressWidth, BLOCKS_IN_SEGMENT, BlockAddr, Features, Nid, Variant, area_start, crc32,
+};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 
 /// The magic number at the superblock's start.
@@ -23,8 +25,6 @@ pub const IPLFS_MAGIC: u32 = u32::from_le_bytes(*b"IPLF");
 /// volume whatever its feature bits are; another number is what they and fsck.f2fs refuse.
 pub const DEVIRTUALIZED_MAGIC: u32 = u32::from_le_bytes(*b"F2DV");
 
-/// Binary logarithm of the blocks in an area of IPLFS.
-const AREA_LOG: u32 = AREA_BLOCKS.trailing_zeros();
 /// Segments in a section of IPLFS, for which discards are gathered: 1 GiB (IPLFS paper, section
 /// 4.3).
 pub(crate) const IPLFS_SECTION: u32 = 512;
@@ -241,14 +241,14 @@ impl Superblock {
         let place = Place::Superblock(copy);
         let variant = match raw.magic.get() {
             MAGIC | DEVIRTUALIZED_MAGIC => Variant::F2fs,
-            IPLFS_MAGIC => Variant::Iplfs,
+            IPLFS_MAGIC => raw.iplfs.variant(),
             found => return Err(Error::NotF2fs { found }),
         };
         check_checksum(raw, place, variant)?;
         check_sizes(raw, place)?;
-        if variant == Variant::Iplfs {
-            check_iplfs(raw, place)?;
-            return Ok(raw.decode_iplfs());
+        if variant.is_iplfs() {
+            check_iplfs(raw, place, variant)?;
+            return Ok(raw.decode_iplfs(variant));
         }
         check_counts(raw, place)?;
         check_areas(raw, place)?;
@@ -267,15 +267,20 @@ impl Superblock {
             Variant::F2fs => self
                 .main_start
                 .plus(u64::from(self.segment_count_main) * u64::from(BLOCKS_IN_SEGMENT)),
-            Variant::Iplfs => BlockAddr(AREAS * AREA_BLOCKS),
+            Variant::Iplfs(_) => BlockAddr(AREAS * AREA_BLOCKS),
         }
+    }
+
+    /// The first address beyond what log `log` of IPLFS, 0 to 5, can reach.
+    pub const fn area_end(&self, log: usize) -> BlockAddr {
+        area_start(log).plus(self.variant.area_blocks())
     }
 
     /// Blocks of the volume without its superblocks; of IPLFS those that its device has space for.
     pub const fn space_blocks(&self) -> u64 {
         match self.variant {
             Variant::F2fs => self.block_count - self.cp_start.0,
-            Variant::Iplfs => self.capacity,
+            Variant::Iplfs(_) => self.capacity,
         }
     }
 
@@ -289,7 +294,7 @@ impl Superblock {
     pub const fn discard_log_blocks(&self) -> u32 {
         match self.variant {
             Variant::F2fs => 0,
-            Variant::Iplfs => {
+            Variant::Iplfs(_) => {
                 self.pack_blocks.saturating_sub(2 + self.cp_payload + self.orphan_blocks())
             }
         }
@@ -305,7 +310,7 @@ impl Superblock {
     pub const fn orphan_blocks(&self) -> u32 {
         match self.variant {
             Variant::F2fs => BLOCKS_IN_SEGMENT - 2 - 6 - self.cp_payload,
-            Variant::Iplfs => iplfs_orphan_blocks(self.capacity),
+            Variant::Iplfs(_) => iplfs_orphan_blocks(self.capacity),
         }
     }
 
@@ -343,12 +348,21 @@ impl Superblock {
     }
 }
 
+impl RawIplfs {
+    /// What the size of an area says; that of wide addresses if it says nothing known.
+    fn variant(&self) -> Variant {
+        let narrow = Variant::Iplfs(AddressWidth::Narrow);
+        let is_narrow = self.log_area.get() == narrow.area_blocks().trailing_zeros();
+        if is_narrow { narrow } else { Variant::IPLFS }
+    }
+}
+
 impl RawSuperblock {
     fn encode(&mut self, from: &Superblock) {
         self.encode_constants(from);
         match from.variant {
             Variant::F2fs => self.encode_areas(from),
-            Variant::Iplfs => self.encode_iplfs(from),
+            Variant::Iplfs(_) => self.encode_iplfs(from),
         }
         (self.major_ver, self.minor_ver) = (U16::new(from.version.0), U16::new(from.version.1));
         self.uuid = from.uuid;
@@ -397,7 +411,7 @@ impl RawSuperblock {
         self.magic.set(match from.variant {
             Variant::F2fs if from.devirtualized => DEVIRTUALIZED_MAGIC,
             Variant::F2fs => MAGIC,
-            Variant::Iplfs => IPLFS_MAGIC,
+            Variant::Iplfs(_) => IPLFS_MAGIC,
         });
         self.d_drive.set(from.drive.0);
         self.log_sectorsize.set(log_sector_size);
@@ -436,16 +450,16 @@ impl RawSuperblock {
             nat_blkaddr: U64::new(from.nat_start.0),
             nat_blocks: U32::new(from.nat_blocks),
             pack_blocks: U32::new(from.pack_blocks),
-            log_area: U32::new(AREA_LOG),
+            log_area: U32::new(from.variant.area_blocks().trailing_zeros()),
             areas: U32::new(AREAS as u32),
         };
     }
 
     /// Of a superblock of IPLFS; what F2FS's own fields say means nothing.
-    fn decode_iplfs(&self) -> Superblock {
+    fn decode_iplfs(&self, variant: Variant) -> Superblock {
         let raw = &self.iplfs;
         Superblock {
-            variant: Variant::Iplfs,
+            variant,
             capacity: raw.capacity.get(),
             nat_blocks: raw.nat_blocks.get(),
             pack_blocks: raw.pack_blocks.get(),
@@ -545,7 +559,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// A superblock of IPLFS always has one.
 const fn has_checksum(variant: Variant, features: Features) -> bool {
-    matches!(variant, Variant::Iplfs) || features.has(Features::SB_CHECKSUM)
+    variant.is_iplfs() || features.has(Features::SB_CHECKSUM)
 }
 
 /// Blocks of a pack of IPLFS that can list orphans: for a quarter of the blocks that there is room
@@ -613,24 +627,25 @@ fn check_counts(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
 }
 
 /// Packs and NAT lie one after the other in area 0, and there is room for what must be there.
-fn check_iplfs(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
+fn check_iplfs(raw: &RawSuperblock, place: Place, variant: Variant) -> Result<(), Corrupt> {
     let iplfs = &raw.iplfs;
     Corrupt::check_equal(place, "areas", iplfs.areas, AREAS)?;
-    Corrupt::check_equal(place, "log_area", iplfs.log_area, AREA_LOG)?;
+    let log_area = variant.area_blocks().trailing_zeros();
+    Corrupt::check_equal(place, "log_area", iplfs.log_area, log_area)?;
     Corrupt::check_equal(place, "block_count", raw.block_count, AREAS * AREA_BLOCKS)?;
     Corrupt::check_equal(place, "segs_per_sec", raw.segs_per_sec, IPLFS_SECTION)?;
     let capacity = iplfs.capacity.get();
-    Corrupt::check_range(place, "capacity", capacity, (MIN_CAPACITY, AREA_BLOCKS))?;
-    let most = capacity.min(u32::MAX.into()) / u64::from(Variant::Iplfs.nat_entries_in_block());
+    Corrupt::check_range(place, "capacity", capacity, (MIN_CAPACITY, variant.area_blocks()))?;
+    let most = capacity.min(u32::MAX.into()) / u64::from(variant.nat_entries_in_block());
     Corrupt::check_range(place, "nat_blocks", iplfs.nat_blocks, (1, most + 1))?;
     Corrupt::check_range(place, "cp_payload", raw.cp_payload, (0, most / 32_768 + 1))?;
     let pack = u64::from(iplfs.pack_blocks.get());
     let fixed = 2 + raw.cp_payload.get() + iplfs_orphan_blocks(capacity);
     Corrupt::check_range(place, "pack_blocks", pack, (u64::from(fixed) + 1, capacity))?;
     let cp = iplfs.cp_blkaddr.get();
-    Corrupt::check_range(place, "cp_blkaddr", cp, (2, AREA_BLOCKS / 4))?;
+    Corrupt::check_range(place, "cp_blkaddr", cp, (2, variant.area_blocks() / 4))?;
     let nat = iplfs.nat_blkaddr.get();
-    Corrupt::check_range(place, "nat_blkaddr", nat, (cp + 2 * pack, AREA_BLOCKS / 2))?;
+    Corrupt::check_range(place, "nat_blkaddr", nat, (cp + 2 * pack, variant.area_blocks() / 2))?;
     Corrupt::check_equal(place, "root_ino", raw.root_ino, 3_u32)
 }
 

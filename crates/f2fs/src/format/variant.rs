@@ -1,9 +1,14 @@
 //! F2FS, or its variant IPLFS: what of the format hangs on the width of a block address.
 //!
-//! Addresses of F2FS have 4 bytes, those of IPLFS 8. Everything else about nodes is the same:
+//! Addresses of F2FS have 4 bytes, those of IPLFS 4 or 8. Everything else about nodes is the same:
 //! footers, inodes, names, extended attributes, and indirect nodes, which hold nids.
 
+use dovetail_block::AREA_BLOCKS;
+
 use super::{BlockAddr, Nid};
+
+/// Bits of a narrow address for the block in its area; the three above them are the area.
+const NARROW_BITS: u32 = 29;
 
 /// The format of a volume, one of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,32 +16,70 @@ pub enum Variant {
     /// F2FS as Linux has it: segments that are cleaned.
     #[default]
     F2fs,
-    /// IPLFS (Kim and others, ATC'22): six logs of 2^58 blocks that are only appended to.
-    Iplfs,
+    /// IPLFS (Kim and others, ATC'22): six logs that are only appended to.
+    Iplfs(AddressWidth),
+}
+
+/// How IPLFS stores a block address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressWidth {
+    /// 8 bytes: logs of 2^58 blocks.
+    #[default]
+    Wide,
+    /// 4 bytes, as in the published code: twice the pointers in a node, and logs of 2^29 blocks
+    /// (2 TiB).
+    Narrow,
+}
+
+impl AddressWidth {
+    /// The width of so many bytes, 4 or 8.
+    pub const fn of_bytes(bytes: u32) -> Option<Self> {
+        match bytes {
+            4 => Some(Self::Narrow),
+            8 => Some(Self::Wide),
+            _ => None,
+        }
+    }
 }
 
 impl Variant {
+    /// IPLFS whose logs never end.
+    pub const IPLFS: Self = Self::Iplfs(AddressWidth::Wide);
+
+    /// It is IPLFS, of either width.
+    pub const fn is_iplfs(self) -> bool {
+        matches!(self, Self::Iplfs(_))
+    }
+
+    /// Blocks that a log of IPLFS can have: what the width of an address reaches.
+    pub const fn area_blocks(self) -> u64 {
+        match self {
+            Self::Iplfs(AddressWidth::Narrow) => 1 << NARROW_BITS,
+            _ => AREA_BLOCKS,
+        }
+    }
+
     /// Bytes of a block address.
     pub const fn address_bytes(self) -> usize {
         match self {
-            Self::F2fs => 4,
-            Self::Iplfs => 8,
+            Self::F2fs | Self::Iplfs(AddressWidth::Narrow) => 4,
+            Self::Iplfs(AddressWidth::Wide) => 8,
         }
     }
 
     /// Pointers in a direct node.
     pub const fn direct_pointers(self) -> usize {
         match self {
-            Self::F2fs => 1018,
-            Self::Iplfs => 509,
+            Self::F2fs | Self::Iplfs(AddressWidth::Narrow) => 1018,
+            Self::Iplfs(AddressWidth::Wide) => 509,
         }
     }
 
     /// Entries in a block of the NAT.
     pub const fn nat_entries_in_block(self) -> u32 {
         match self {
-            Self::F2fs => 455,
-            Self::Iplfs => 315,
+            Self::F2fs | Self::Iplfs(AddressWidth::Narrow) => 455,
+            Self::Iplfs(AddressWidth::Wide) => 315,
         }
     }
 
@@ -44,8 +87,8 @@ impl Variant {
     pub const fn nat_position(self, nid: Nid) -> (u32, usize) {
         // divisors that are constants make this cheap
         match self {
-            Self::F2fs => (nid.0 / 455, (nid.0 % 455) as usize),
-            Self::Iplfs => (nid.0 / 315, (nid.0 % 315) as usize),
+            Self::F2fs | Self::Iplfs(AddressWidth::Narrow) => (nid.0 / 455, (nid.0 % 455) as usize),
+            Self::Iplfs(AddressWidth::Wide) => (nid.0 / 315, (nid.0 % 315) as usize),
         }
     }
 
@@ -69,18 +112,47 @@ impl Variant {
     /// The block address at byte `at`; a hole beyond the end.
     pub fn address_at(self, bytes: &[u8], at: usize) -> BlockAddr {
         match self {
-            Self::F2fs => BlockAddr::narrow(super::u32_at(bytes, at)),
-            Self::Iplfs => BlockAddr(super::u64_at(bytes, at)),
+            Self::Iplfs(AddressWidth::Wide) => BlockAddr(super::u64_at(bytes, at)),
+            _ => self.from_narrow(super::u32_at(bytes, at)),
         }
     }
 
     /// Puts a block address at byte `at`; nothing beyond the end.
     pub fn put_address(self, bytes: &mut [u8], at: usize, address: BlockAddr) {
-        let wide = address.0.to_le_bytes();
-        let len = self.address_bytes();
-        if let Some(to) = bytes.get_mut(at..at + len) {
-            to.copy_from_slice(&wide[..len]);
+        match self {
+            Self::Iplfs(AddressWidth::Wide) => put(bytes, at, &address.0.to_le_bytes()),
+            _ => put(bytes, at, &self.to_narrow(address).to_le_bytes()),
         }
+    }
+
+    /// The address that 4 bytes hold. Those of IPLFS have the area on top. The marks are the two
+    /// highest values; no area reaches them.
+    pub(crate) const fn from_narrow(self, stored: u32) -> BlockAddr {
+        let address = BlockAddr::narrow(stored);
+        match self {
+            Self::Iplfs(_) if address.0 <= stored as u64 => {
+                let (area, block) = (stored >> NARROW_BITS, stored & ((1 << NARROW_BITS) - 1));
+                BlockAddr(area as u64 * AREA_BLOCKS + block as u64)
+            }
+            _ => address,
+        }
+    }
+
+    /// The 4 bytes that stand for an address of this format.
+    pub(crate) const fn to_narrow(self, address: BlockAddr) -> u32 {
+        match self {
+            Self::Iplfs(_) if address.0 < BlockAddr::COMPRESSED.0 => {
+                let (area, block) = (address.0 / AREA_BLOCKS, address.0 % AREA_BLOCKS);
+                ((area << NARROW_BITS) | block) as u32
+            }
+            _ => address.low(),
+        }
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, stored: &[u8]) {
+    if let Some(to) = bytes.get_mut(at..at + stored.len()) {
+        to.copy_from_slice(stored);
     }
 }
 
@@ -88,9 +160,12 @@ impl Variant {
 mod tests {
     use super::*;
 
+    const WIDE: Variant = Variant::IPLFS;
+    const NARROW: Variant = Variant::Iplfs(AddressWidth::Narrow);
+
     #[test]
     fn marks_have_the_width_of_the_variant() {
-        for (variant, len) in [(Variant::F2fs, 4), (Variant::Iplfs, 8)] {
+        for (variant, len) in [(Variant::F2fs, 4), (WIDE, 8), (NARROW, 4)] {
             for address in
                 [BlockAddr::NULL, BlockAddr::NEW, BlockAddr::COMPRESSED, BlockAddr(0x0123_4567)]
             {
@@ -106,11 +181,23 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_address_reaches_the_last_block_of_each_area() {
+        let last = NARROW.area_blocks() - 1;
+        for area in 0..7 {
+            let first = BlockAddr(area * AREA_BLOCKS);
+            for address in [first, first.plus(1), first.plus(last)] {
+                assert_eq!(NARROW.from_narrow(NARROW.to_narrow(address)), address);
+            }
+            assert_eq!(NARROW.to_narrow(first.plus(last)) >> 29, area as u32);
+        }
+    }
+
+    #[test]
     fn the_largest_file_of_f2fs_is_what_the_kernel_says() {
         assert_eq!(
             Variant::F2fs.max_file_size(),
             (923 + 2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018) * 4096
         );
-        assert_eq!(Variant::Iplfs.max_file_size() / 4096, 461 + 509 * (2 + 2 * 1018 + 1018 * 1018));
+        assert_eq!(WIDE.max_file_size() / 4096, 461 + 509 * (2 + 2 * 1018 + 1018 * 1018));
     }
 }

@@ -1,13 +1,13 @@
 //! The checks that depend on how the volume's space is laid out: segments with SIT and SSA, or the
 //! logs of IPLFS. The rest of fsck does not ask which of the two it checks.
 
-use dovetail_block::{AREA_BLOCKS, BlockDevice};
+use dovetail_block::BlockDevice;
 
 use super::repair::{RepairError, repair_iplfs, repair_segments};
 use super::summary::Owner;
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BLOCK, BlockAddr, Nid, Variant, area_start};
+use crate::format::{BLOCK, BlockAddr, Nid, Variant};
 
 /// The log that the chain of fsync records is in.
 const WARM_NODE: usize = 4;
@@ -21,7 +21,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_logs(&mut self) -> Result<(), Error> {
         match self.variant() {
             Variant::F2fs => self.check_segment_logs(),
-            Variant::Iplfs => self.check_head(),
+            Variant::Iplfs(_) => self.check_head(),
         }
     }
 
@@ -29,7 +29,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_space(&mut self) -> Result<(), Error> {
         match self.variant() {
             Variant::F2fs => self.check_sit(),
-            Variant::Iplfs => self.check_areas(),
+            Variant::Iplfs(_) => self.check_areas(),
         }
     }
 
@@ -42,9 +42,9 @@ impl<D: BlockDevice> Checker<'_, D> {
                 let next = self.volume.block_in_segment(position.segment, position.offset.into());
                 (position.segment.0 < superblock.segment_count_main).then_some(next)
             }
-            Variant::Iplfs => {
+            Variant::Iplfs(_) => {
                 let next = checkpoint.positions[WARM_NODE];
-                (next.0 < area_start(WARM_NODE).0 + AREA_BLOCKS).then_some(next)
+                (next < superblock.area_end(WARM_NODE)).then_some(next)
             }
         }
     }
@@ -54,7 +54,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_log(&mut self, address: BlockAddr, nid: Nid, node: bool) -> bool {
         match self.variant() {
             Variant::F2fs => true,
-            Variant::Iplfs => self.check_iplfs_log(address, nid, node),
+            Variant::Iplfs(_) => self.check_iplfs_log(address, nid, node),
         }
     }
 
@@ -62,7 +62,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_node_summary(&mut self, address: BlockAddr, nid: Nid) -> Result<(), Error> {
         match self.variant() {
             Variant::F2fs => self.check_node_owner(address, nid),
-            Variant::Iplfs => Ok(()), // it has no summaries
+            Variant::Iplfs(_) => Ok(()), // it has no summaries
         }
     }
 
@@ -74,13 +74,13 @@ impl<D: BlockDevice> Checker<'_, D> {
     ) -> Result<(), Error> {
         match self.variant() {
             Variant::F2fs => self.check_data_owner(address, owner),
-            Variant::Iplfs => Ok(()),
+            Variant::Iplfs(_) => Ok(()),
         }
     }
 
     /// A pack of zeros is right on a fresh volume: mkfs writes one pack.
     pub(super) fn may_have_one_pack(&self) -> bool {
-        self.variant() == Variant::Iplfs
+        self.variant().is_iplfs()
     }
 
     /// A pack may be followed by maps of full and empty NAT blocks.
@@ -93,7 +93,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         let checkpoint = &self.volume.checkpoint;
         match self.variant() {
             Variant::F2fs => checkpoint.summary_start + super::logs::summary_blocks(checkpoint) + 1,
-            Variant::Iplfs => {
+            Variant::Iplfs(_) => {
                 let log = checkpoint.discard_log_bytes.div_ceil(BLOCK as u64);
                 checkpoint.summary_start.saturating_add(log as u32).saturating_add(1)
             }
@@ -104,7 +104,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_reserves(&mut self) {
         match self.variant() {
             Variant::F2fs => self.check_segment_reserves(),
-            Variant::Iplfs => {
+            Variant::Iplfs(_) => {
                 let found = self.volume.checkpoint.user_block_count;
                 let max = self.volume.superblock.room_for_files();
                 if !(1..=max).contains(&found) {
@@ -123,7 +123,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn repair(self, findings: Vec<Finding>) -> Result<Vec<Finding>, RepairError> {
         match self.variant() {
             Variant::F2fs => repair_segments(self, findings),
-            Variant::Iplfs => repair_iplfs(self, findings),
+            Variant::Iplfs(_) => repair_iplfs(self, findings),
         }
     }
 }

@@ -127,8 +127,23 @@ pub enum MkfsError {
         short: &'static str,
     },
     /// Logs that begin beyond their areas.
-    #[error("the logs of IPLFS cannot begin {0} blocks into their areas, which have 2^58")]
-    LogStart(u64),
+    #[error("the logs of IPLFS cannot begin {start} blocks into their areas of {area} blocks")]
+    LogStart {
+        /// Blocks into an area.
+        start: u64,
+        /// Blocks of an area.
+        area: u64,
+    },
+    /// IPLFS with narrow addresses on a device that has room for more than an area.
+    #[error(
+        "the drive has room for {capacity} blocks of 4 KiB, too much for block addresses of 4 bytes, which reach {most} blocks of a log; take addresses of 8 bytes"
+    )]
+    NarrowAddresses {
+        /// Blocks that the device can hold.
+        capacity: u64,
+        /// Blocks of an area.
+        most: u64,
+    },
     /// No segments in a section, or no sections in a zone.
     #[error(
         "a zone of {sections} sections of {segments} segments makes no sense: 1 to 65536 segments are allowed"

@@ -7,8 +7,8 @@ use super::image::{self, Directory, HOT_DATA, HOT_NODE, Image, ROOT};
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, IPLFS_SECTION,
-    LogPosition, MIN_CAPACITY, NatEntry, Nid, Superblock, Variant, area_start,
-    discard_log_checksum, iplfs_log_blocks, iplfs_orphan_blocks, iplfs_payload, set_nat_entry,
+    LogPosition, MIN_CAPACITY, NatEntry, Nid, Superblock, area_start, discard_log_checksum,
+    iplfs_log_blocks, iplfs_orphan_blocks, iplfs_payload, set_nat_entry,
 };
 
 /// The start of the packs: the superblocks have a segment for themselves, as with F2FS.
@@ -93,11 +93,15 @@ impl Image {
 }
 
 fn superblock(capacity: u64, options: &MkfsOptions) -> Result<Superblock, MkfsError> {
+    let variant = options.variant;
     let short = |short| MkfsError::NoRoom { capacity, short };
     if capacity < MIN_CAPACITY {
         return Err(short("1024 blocks are needed at least"));
     }
-    let variant = Variant::Iplfs;
+    let most = variant.area_blocks();
+    if capacity > most {
+        return Err(MkfsError::NarrowAddresses { capacity, most });
+    }
     let nids = capacity.min((u32::MAX - variant.nat_entries_in_block()).into());
     let nat_blocks = nids.div_ceil(variant.nat_entries_in_block().into()) as u32;
     let cp_payload = iplfs_payload(nat_blocks);
@@ -148,8 +152,9 @@ fn checkpoint(
     directories: u32,
     options: &MkfsOptions,
 ) -> Result<Checkpoint, MkfsError> {
-    if options.log_start > AREA_BLOCKS - u64::from(directories) {
-        return Err(MkfsError::LogStart(options.log_start));
+    let area = superblock.variant.area_blocks();
+    if options.log_start > area - u64::from(directories) {
+        return Err(MkfsError::LogStart { start: options.log_start, area });
     }
     Ok(Checkpoint {
         pack: 1,

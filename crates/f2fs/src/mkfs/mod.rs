@@ -59,7 +59,7 @@ pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<Mkf
     let info = device.info();
     let image = match options.variant {
         Variant::F2fs => Image::new(&info, options)?,
-        Variant::Iplfs => Image::iplfs(&info, options)?,
+        Variant::Iplfs(_) => Image::iplfs(&info, options)?,
     };
     Writer::new(device).write(&image)?;
     Ok(MkfsReport {

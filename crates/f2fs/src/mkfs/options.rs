@@ -128,7 +128,7 @@ impl MkfsOptions {
         let supported = SUPPORTED.iter().fold(Features(0), |all, one| all.with(*one));
         let supported = match self.variant {
             Variant::F2fs => supported,
-            Variant::Iplfs => supported.without(Features::BLKZONED),
+            Variant::Iplfs(_) => supported.without(Features::BLKZONED),
         };
         let others = self.features.without(supported);
         if others != Features(0) {

@@ -8,7 +8,7 @@ use crate::device_addresses::DeviceAddresses;
 use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
     BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal,
-    Superblock, Variant, compact_journals, iplfs_journal, nat_journal, sit_journal,
+    Superblock, compact_journals, iplfs_journal, nat_journal, sit_journal,
 };
 
 /// The bits up to `readonly` (0x4000).
@@ -39,7 +39,7 @@ impl<D: BlockDevice> Volume<D> {
             return Err(Damage::Truncated { found, expected }.into());
         }
         let room = blocks.device_info().capacity();
-        if superblock.variant == Variant::Iplfs && room < superblock.capacity {
+        if superblock.variant.is_iplfs() && room < superblock.capacity {
             return Err(Damage::Truncated { found: room, expected: superblock.capacity }.into());
         }
         if superblock.devirtualized {
@@ -156,7 +156,7 @@ fn read_journals<D: BlockDevice>(
     checkpoint: &Checkpoint,
 ) -> Result<(NatJournal, SitJournal), DeviceError> {
     let start = pack_start(superblock, checkpoint.pack);
-    if superblock.variant == Variant::Iplfs {
+    if superblock.variant.is_iplfs() {
         return Ok((iplfs_journal(&*blocks.metadata(start)?), Vec::new()));
     }
     if checkpoint.flags.has(CheckpointFlags::COMPACT) {

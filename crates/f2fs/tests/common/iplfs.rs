@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice, Scheduler};
-use dovetail_f2fs::format::{Features, Variant};
+use dovetail_block::{AREA_BLOCKS, AREAS, BlockDevice, MemoryDevice, Scheduler};
+use dovetail_f2fs::format::{AddressWidth, Features, Variant};
 use dovetail_f2fs::fsck::{Options as CheckOptions, check};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options, Volume};
@@ -16,7 +16,12 @@ pub fn thin(bytes: u64) -> MemoryDevice {
 }
 
 pub fn iplfs_options() -> MkfsOptions {
-    MkfsOptions { variant: Variant::Iplfs, ..MkfsOptions::default() }
+    MkfsOptions { variant: Variant::IPLFS, ..MkfsOptions::default() }
+}
+
+/// With addresses of 4 bytes.
+pub fn narrow_options() -> MkfsOptions {
+    MkfsOptions { variant: Variant::Iplfs(AddressWidth::Narrow), ..MkfsOptions::default() }
 }
 
 /// Everything that an inode can have beyond the basic format.
@@ -38,11 +43,14 @@ pub fn iplfs_device(bytes: u64, options: &MkfsOptions) -> MemoryDevice {
     device
 }
 
-/// The largest file is smaller, since pointers are larger.
-pub fn iplfs_limits(options: &Options) -> Limits {
+/// The largest file is smaller where pointers are larger.
+pub fn iplfs_limits<D: BlockDevice>(volume: D, options: &Options) -> Limits {
     let inline = if options.inline_xattr { 200 } else { 0 };
-    let file_size = 4096 * 509 * (2 + 2 * 1018 + 1018 * 1018);
-    Limits { file_size, xattr_total: inline + 4072 - 24, ..Limits::default() }
+    let limits = Limits { xattr_total: inline + 4072 - 24, ..Limits::default() };
+    if Volume::open(volume).unwrap().superblock().variant == Variant::IPLFS {
+        return Limits { file_size: 4096 * 509 * (2 + 2 * 1018 + 1018 * 1018), ..limits };
+    }
+    limits
 }
 
 /// Blocks that the device holds in the areas of the logs.

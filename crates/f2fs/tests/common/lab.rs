@@ -13,7 +13,7 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, BlockDevice, Lba, MemoryDevice};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
-    Bitmaps, CRC_SEED, Checkpoint, Features, Inode, Nid, SegNo, Superblock, Variant, crc32,
+    Bitmaps, CRC_SEED, Checkpoint, Features, Inode, Nid, SegNo, Superblock, crc32,
     nat_block_address, sit_block_address,
 };
 
@@ -100,7 +100,7 @@ impl Lab {
 
     pub fn seal_checkpoint(&mut self) {
         let head = self.pack(self.checkpoint.pack);
-        let iplfs = self.superblock.variant == Variant::Iplfs;
+        let iplfs = self.superblock.variant.is_iplfs();
         let byte = if iplfs { 96 } else { 136 };
         let total =
             u64::from(self.u32(At { block: head, byte }).clamp(1, self.superblock.pack_blocks));

@@ -12,7 +12,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, NewNode, SetAttr, Timestamp, XattrFlags};
 
 use crate::common::bed::{on_one, on_two};
-use crate::common::iplfs::{all_features, iplfs_device, iplfs_options};
+use crate::common::iplfs::{all_features, iplfs_device, iplfs_options, narrow_options};
 use crate::common::lab::{At, Lab};
 use crate::common::{kernel_image, tool};
 use crate::input::Seed;
@@ -32,8 +32,9 @@ pub(crate) fn seeds() -> Vec<Seed> {
         Seed::new("crashed with features", crashed(features.clone())),
         Seed::new("small", small),
         Seed::new("small with features", features),
-        Seed::new("IPLFS", iplfs_image()),
-        Seed::new("IPLFS, crashed", crashed(iplfs_image())),
+        Seed::new("IPLFS", iplfs_image(iplfs_options())),
+        Seed::new("IPLFS, narrow addresses", iplfs_image(narrow_options())),
+        Seed::new("IPLFS, crashed", crashed(iplfs_image(iplfs_options()))),
         Seed::zoned("zoned", &with_tree(on_one(96, 2, 2, 8))),
         Seed::zoned("zoned, crashed", &crashed(with_tree(on_one(96, 2, 2, 8)))),
         Seed::zoned("two devices", &with_tree(on_two(64, 96, 4, 3))),
@@ -48,8 +49,8 @@ pub(crate) fn seeds() -> Vec<Seed> {
 
 /// An IPLFS volume of 64 MiB with directories, a file with direct and indirect nodes, and a discard
 /// log.
-fn iplfs_image() -> MemoryDevice {
-    let options = MkfsOptions { features: all_features(), ..iplfs_options() };
+fn iplfs_image(options: MkfsOptions) -> MemoryDevice {
+    let options = MkfsOptions { features: all_features(), ..options };
     with_tree(iplfs_device(64 << 20, &options))
 }
 

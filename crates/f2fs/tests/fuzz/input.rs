@@ -215,7 +215,7 @@ fn iplfs_structures(lab: &Lab) -> Vec<Structure> {
 
 /// Structures of the image, and where their fields are.
 fn structures(lab: &Lab) -> Vec<Structure> {
-    if lab.superblock.variant == Variant::Iplfs {
+    if lab.superblock.variant.is_iplfs() {
         return iplfs_structures(lab);
     }
     let s = &lab.superblock;
@@ -377,7 +377,7 @@ fn chain(lab: &Lab) -> Vec<u64> {
         Variant::F2fs => {
             lab.superblock.main_start.0 + u64::from(log.segment.0 * 512) + u64::from(log.offset)
         }
-        Variant::Iplfs => lab.checkpoint.positions[4].0,
+        Variant::Iplfs(_) => lab.checkpoint.positions[4].0,
     };
     let mut chain = Vec::new();
     while let Some(bytes) = lab.image.bytes(Lba(next)) {
@@ -401,7 +401,7 @@ fn value(old: u64, seed: &Seed, rng: &mut Rng) -> u64 {
         3 => old.wrapping_sub(1),
         4 => old ^ 1 << rng.below(64),
         5 => rng.next_u64() >> rng.below(64),
-        6 if s.variant == Variant::Iplfs => area_start(rng.below(6) as usize).0 + rng.below(2000),
+        6 if s.variant.is_iplfs() => area_start(rng.below(6) as usize).0 + rng.below(2000),
         6 => s.main_start.0 + rng.below(u64::from(s.segment_count_main) * 512),
         7 => s.main_start.0 + rng.below(80),
         8 => rng.below(60),

@@ -31,7 +31,7 @@ impl Format for F2fs {
 
     fn variant_on(&self, image: &Source) -> Result<&'static str, Error> {
         let variant = Volume::open(device(image, false)?).map(|volume| volume.superblock().variant);
-        Ok(if matches!(variant, Ok(Layout::Iplfs)) { "iplfs" } else { "f2fs" })
+        Ok(if matches!(variant, Ok(Layout::Iplfs(_))) { "iplfs" } else { "f2fs" })
     }
 
     /// Fsynced files are recovered and orphans removed in memory; where that cannot be, the last
@@ -114,7 +114,7 @@ fn volume(image: &Source) -> Result<Volume<Medium>, Error> {
 pub(super) fn most_bytes(superblock: &Superblock) -> u64 {
     let blocks = match superblock.variant {
         Layout::F2fs => superblock.block_count,
-        Layout::Iplfs => superblock.capacity,
+        Layout::Iplfs(_) => superblock.capacity,
     };
     let cluster = if superblock.features.has(Features::COMPRESSION) { MAX_CLUSTER } else { 1 };
     blocks.saturating_mul(BLOCK_SIZE).saturating_mul(cluster)

@@ -19,7 +19,7 @@ pub(super) type Image = Volume<Medium>;
 type Facts = Map<String, Value>;
 
 pub(super) fn inspect(mut volume: Image, structure: &Structure) -> Result<Inspected, Error> {
-    let endless = volume.superblock().variant == Variant::Iplfs;
+    let endless = volume.superblock().variant.is_iplfs();
     let refused = |why: &str| Err(Error::Usage(why.into()));
     let facts = match structure {
         Structure::Segment(_) | Structure::Segments if endless => {

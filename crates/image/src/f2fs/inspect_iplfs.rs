@@ -24,6 +24,8 @@ pub(super) fn superblock(volume: &Image) -> Value {
         "uuid": s.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
         "features": s.features.to_string(),
         "addresses": s.block_count,
+        "address_bytes": s.variant.address_bytes(),
+        "area_blocks": s.variant.area_blocks(),
         "capacity": s.capacity,
         "room_for_files": s.room_for_files(),
         "cp_blkaddr": s.cp_start.0,

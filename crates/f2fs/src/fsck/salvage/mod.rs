@@ -24,7 +24,6 @@ use dovetail_vfs::Moment;
 
 use super::repair::{KEPT, RepairError, salvage_segments};
 use super::{Finding, Options};
-use crate::format::Variant;
 use crate::volume::Volume;
 use names::Names;
 
@@ -37,7 +36,7 @@ use names::Names;
 /// write. What fails once the new checkpoint stands is in the account.
 pub fn salvage<D: Scheduler>(mut device: D, now: Moment) -> Result<Vec<Saved>, RepairError> {
     let mut volume = Volume::open(&mut device)?;
-    if volume.superblock.variant == Variant::Iplfs {
+    if volume.superblock.variant.is_iplfs() {
         return Err(RepairError::NotSalvaged);
     }
     if volume.superblock.devirtualized {

@@ -8,7 +8,7 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use crate::error::Error;
 use crate::format::{
     BLOCKS_IN_SEGMENT, BlockAddr, Footer, InlineFlags, NIDS_IN_NODE, NatEntry, Nid, RawInode,
-    SegNo, Variant, XATTR_NODE_OFFSET, is_indirect, node_address,
+    SegNo, XATTR_NODE_OFFSET, is_indirect, node_address,
 };
 use crate::volume::Volume;
 
@@ -46,7 +46,7 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// [`Error::Io`].
     pub fn find_nodes(&mut self) -> Result<FoundNodes, Error> {
-        if self.superblock.variant == Variant::Iplfs || self.superblock.devirtualized {
+        if self.superblock.variant.is_iplfs() || self.superblock.devirtualized {
             return Ok(FoundNodes::default());
         }
         let live = self.live_nodes()?;

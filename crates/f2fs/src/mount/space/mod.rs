@@ -49,7 +49,7 @@ impl Space {
     ) -> Result<(), Error> {
         match superblock.variant {
             Variant::F2fs => check_zones(device, superblock, options),
-            Variant::Iplfs => {
+            Variant::Iplfs(_) => {
                 options.check_iplfs()?;
                 options.mode = Mode::Lfs;
                 options.background_gc = BackgroundGc::Off;
@@ -70,7 +70,7 @@ impl Space {
     ) -> Result<Self, Error> {
         Ok(match found.superblock.variant {
             Variant::F2fs => Self::Segmented(Box::new(SegmentSpace::load(io, &found, options)?)),
-            Variant::Iplfs => {
+            Variant::Iplfs(_) => {
                 let (superblock, checkpoint) = (found.superblock, found.checkpoint);
                 Self::Iplfs(Box::new(LogSpace::new(superblock, checkpoint, found.discard_log)))
             }

@@ -20,7 +20,7 @@ use super::super::io::Io;
 use super::super::policy::Log;
 use super::Taken;
 use crate::error::{Corrupt, Damage, Error, Place};
-use crate::format::{BlockAddr, Checkpoint, Extent, IPLFS_JOURNAL_ENTRIES, Superblock, area_start};
+use crate::format::{BlockAddr, Checkpoint, Extent, IPLFS_JOURNAL_ENTRIES, Superblock};
 use bitmaps::DiscardBitmaps;
 use recovery::Recovered;
 
@@ -32,6 +32,8 @@ const RANGES_A_COMMAND: usize = 256;
 pub(crate) struct LogSpace {
     /// The address of each log's next block.
     positions: [BlockAddr; 6],
+    /// The end of each log's area.
+    ends: [BlockAddr; 6],
     /// Given up since the last checkpoint.
     fresh: DiscardBitmaps,
     /// In the last checkpoint's discard log: the device can be told.
@@ -68,6 +70,7 @@ impl LogSpace {
         log.into_iter().for_each(|extent| queued.push(extent));
         Self {
             positions: checkpoint.positions,
+            ends: std::array::from_fn(|log| superblock.area_end(log)),
             fresh: DiscardBitmaps::default(),
             queued,
             limit: superblock.room_for_files(),
@@ -132,7 +135,7 @@ impl LogSpace {
         }
         let next = &mut self.positions[log.index()];
         let address = *next;
-        if address.0 >= area_start(log.index()).0 + AREA_BLOCKS {
+        if address >= self.ends[log.index()] {
             return Err(Error::LogAtEnd(log.index()));
         }
         *next = address.plus(1);
