@@ -64,7 +64,7 @@ impl RawNatEntry {
         NatEntry {
             version: self.version,
             ino: Nid(self.ino.get()),
-            address: variant.from_narrow(self.block_addr.get()),
+            address: variant.unpack(self.block_addr.get()),
         }
     }
 
@@ -72,7 +72,7 @@ impl RawNatEntry {
         Self {
             version: entry.version,
             ino: U32::new(entry.ino.0),
-            block_addr: U32::new(variant.to_narrow(entry.address)),
+            block_addr: U32::new(variant.pack(entry.address)),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Variant {
     pub fn address_at(self, bytes: &[u8], at: usize) -> BlockAddr {
         match self {
             Self::Iplfs(AddressWidth::Wide) => BlockAddr(super::u64_at(bytes, at)),
-            _ => self.from_narrow(super::u32_at(bytes, at)),
+            _ => self.unpack(super::u32_at(bytes, at)),
         }
     }
 
@@ -121,13 +121,13 @@ impl Variant {
     pub fn put_address(self, bytes: &mut [u8], at: usize, address: BlockAddr) {
         match self {
             Self::Iplfs(AddressWidth::Wide) => put(bytes, at, &address.0.to_le_bytes()),
-            _ => put(bytes, at, &self.to_narrow(address).to_le_bytes()),
+            _ => put(bytes, at, &self.pack(address).to_le_bytes()),
         }
     }
 
     /// The address that 4 bytes hold. Those of IPLFS have the area on top. The marks are the two
     /// highest values; no area reaches them.
-    pub(crate) const fn from_narrow(self, stored: u32) -> BlockAddr {
+    pub(crate) const fn unpack(self, stored: u32) -> BlockAddr {
         let address = BlockAddr::narrow(stored);
         match self {
             Self::Iplfs(_) if address.0 <= stored as u64 => {
@@ -139,7 +139,7 @@ impl Variant {
     }
 
     /// The 4 bytes that stand for an address of this format.
-    pub(crate) const fn to_narrow(self, address: BlockAddr) -> u32 {
+    pub(crate) const fn pack(self, address: BlockAddr) -> u32 {
         match self {
             Self::Iplfs(_) if address.0 < BlockAddr::COMPRESSED.0 => {
                 let (area, block) = (address.0 / AREA_BLOCKS, address.0 % AREA_BLOCKS);
@@ -186,9 +186,9 @@ mod tests {
         for area in 0..7 {
             let first = BlockAddr(area * AREA_BLOCKS);
             for address in [first, first.plus(1), first.plus(last)] {
-                assert_eq!(NARROW.from_narrow(NARROW.to_narrow(address)), address);
+                assert_eq!(NARROW.unpack(NARROW.pack(address)), address);
             }
-            assert_eq!(NARROW.to_narrow(first.plus(last)) >> 29, area as u32);
+            assert_eq!(NARROW.pack(first.plus(last)) >> 29, area as u32);
         }
     }
 
