@@ -148,6 +148,28 @@ fn several_callers_read_what_one_does() {
 }
 
 #[test]
+fn after_its_nodes_are_loaded_a_file_is_read_by_several() {
+    let mut fs = mount(mkfs(128 * MIB, &[]));
+    let root = fs.root();
+    let (small, large) = (file(&mut fs, root, "small"), file(&mut fs, root, "large"));
+    let expected = pattern(20 << 20, 3);
+    fs.write(&caller(), small, 0, &expected[..1000]).unwrap();
+    fs.write(&caller(), large, 0, &expected).unwrap();
+    let mut fs = mount(fs.unmount().unwrap());
+    let mut found = vec![0; 20 << 20];
+    for (from, len) in [(9 << 20, 4096), (3_500_000, 1 << 20), (0, 20 << 20), (21 << 20, 4096)] {
+        let (bytes, end) = (from as u64..(from + len) as u64, (from + len).min(20 << 20));
+        assert!(fs.prepare_shared_read(large, bytes).unwrap());
+        let read = fs.shared().unwrap().read(large, from as u64, &mut found[..len]);
+        assert_eq!(read, Some(end.saturating_sub(from)), "{from}");
+        assert!(from > end || found[..end - from] == expected[from..end], "{from}");
+        fs = mount(fs.unmount().unwrap());
+    }
+    assert!(!fs.prepare_shared_read(small, 0..4096).unwrap(), "its content is in the inode");
+    assert_eq!(fs.shared().unwrap().read(small, 0, &mut found), Some(1000));
+}
+
+#[test]
 fn files_become_shorter_and_go() {
     let mut fs = mount(mkfs(128 * MIB, &[]));
     let free = fs.statfs().unwrap().free;

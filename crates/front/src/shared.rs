@@ -82,9 +82,18 @@ impl Shared {
 
     /// Reads, beside others who read, if the file system can.
     pub(crate) fn read(&self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Errno> {
-        Operation::new("read", ino).logged(|| match self.ask(|fs| fs.read(ino, offset, into))? {
-            Some(read) => Ok(read),
-            None => self.call(|fs| fs.read(ino, offset, into)),
+        Operation::new("read", ino).logged(|| {
+            if let Some(read) = self.ask(|fs| fs.read(ino, offset, into))? {
+                return Ok(read);
+            }
+            // the others wait while the way to the content is read, not the content
+            let bytes = offset..offset.saturating_add(into.len() as u64);
+            if let Ok(true) = self.in_call(|fs| fs.prepare_shared_read(ino, bytes))?
+                && let Some(read) = self.ask(|fs| fs.read(ino, offset, into))?
+            {
+                return Ok(read);
+            }
+            self.call(|fs| fs.read(ino, offset, into))
         })
     }
 

@@ -1,5 +1,7 @@
 //! The file-system trait.
 
+use std::ops::Range;
+
 use dovetail_time::SimTime;
 
 use crate::{Devirtualize, Error, LeftOut, Moment, SharedCalls, mode};
@@ -470,6 +472,15 @@ pub trait FileSystem {
         None
     }
 
+    /// Brings into memory what [`SharedCalls::read`] of these bytes needs beside the content itself;
+    /// `false` if there is nothing that it could bring.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn prepare_shared_read(&mut self, _ino: Ino, _bytes: Range<u64>) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// The end of the mount: everything survives a power cut, and what was still held without a
     /// name goes.
     ///
@@ -658,6 +669,10 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
 
     fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
         (**self).devirtualizer()
+    }
+
+    fn prepare_shared_read(&mut self, ino: Ino, bytes: Range<u64>) -> Result<bool, Error> {
+        (**self).prepare_shared_read(ino, bytes)
     }
 
     fn shared(&self) -> Option<&dyn SharedCalls> {

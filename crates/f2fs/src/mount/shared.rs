@@ -13,6 +13,7 @@ use super::F2fs;
 use super::data::ADVISE_ENCRYPTED;
 use super::pointers::{behind_subtree, shape_of};
 use super::vfs::nid;
+use crate::error::Error;
 use crate::format::{
     BLOCK, BlockAddr, InlineFlags, InodeFlags, Nid, NodePath, RawInode, Variant, node_nid,
 };
@@ -37,6 +38,10 @@ impl<D: Scheduler> SharedCalls for F2fs<D> {
         }
         let stored = |range: Range<u64>| self.stored_bytes(nid(ino), node, range);
         let read = |at, into: &mut [u8]| self.io.read_shared(at, into);
+        if len > BLOCK {
+            let end = offset + len as u64;
+            stored(end - 1..end)?; // before content is read in vain
+        }
         read_shared((&self.pages, ino.0), offset, into, stored, read)?;
         Some(len)
     }
@@ -82,6 +87,20 @@ impl<D: Scheduler> F2fs<D> {
             self.superblock.in_main(first) && self.superblock.in_main(first.plus(blocks - 1));
         let at = first.0.checked_mul(SIZE).filter(|_| inside)? + range.start % SIZE;
         Some(StoredBytes { end, at: Some(at) })
+    }
+
+    /// Loads the nodes on the way to the blocks of these bytes; `false` for a file without such.
+    pub(super) fn load_pointers(&mut self, ino: Nid, bytes: Range<u64>) -> Result<bool, Error> {
+        if !self.has_block_pointers(ino)? {
+            return Ok(false);
+        }
+        let each = self.superblock.variant.direct_pointers();
+        let last = bytes.end.saturating_sub(1) / BLOCK as u64;
+        let blocks = (bytes.start / BLOCK as u64..last).step_by(each).chain([last]);
+        for block in blocks {
+            self.find_pointer(ino, block)?;
+        }
+        Ok(true)
     }
 
     /// The pointers to the blocks of a file from `block` on, as far as they stand in one node, if

@@ -1,5 +1,7 @@
 //! The calls of [`FileSystem`]: each checks, does its work, and leaves space for the next.
 
+use std::ops::Range;
+
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::kit::Names;
@@ -261,6 +263,10 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
 
     fn shared(&self) -> Option<&dyn SharedCalls> {
         Some(self)
+    }
+
+    fn prepare_shared_read(&mut self, ino: Ino, bytes: Range<u64>) -> Result<bool, Error> {
+        Ok(self.load_pointers(nid(ino), bytes)?)
     }
 
     fn unmount(self: Box<Self>) -> Result<(), Error> {
