@@ -55,6 +55,7 @@ struct Sysfs {
     ipu_policy: Option<u32>,
     min_ipu_util: Option<u32>,
     min_fsync_blocks: Option<u32>,
+    max_discard_request: Option<u32>,
     gc_urgent: Option<u32>,
     gc_min_sleep_time: Option<u32>,
     gc_max_sleep_time: Option<u32>,
@@ -81,6 +82,9 @@ impl Sysfs {
                 "[sysfs] {key} is {}, allowed is 0 to {most}, a number without quotes",
                 value.unwrap_or_default()
             )),
+            None if self.max_discard_request == Some(0) => {
+                Err("[sysfs] max_discard_request is 0, one is needed at least".into())
+            }
             None => Ok(()),
         }
     }
@@ -210,6 +214,7 @@ fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
         min_ipu_util_percent: (sysfs.min_ipu_util).map_or(options.min_ipu_util_percent, u64::from),
         min_fsync_blocks: (sysfs.min_fsync_blocks)
             .map_or(options.min_fsync_blocks, |blocks| blocks as usize),
+        max_discard_request: sysfs.max_discard_request.or(options.max_discard_request),
         gc_sleep: sysfs.gc_sleep(options.gc_sleep),
         gc_urgent: sysfs.gc_urgent.map_or(options.gc_urgent, |urgent| urgent != 0),
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),

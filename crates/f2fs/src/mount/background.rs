@@ -170,6 +170,7 @@ impl<D: Scheduler> F2fs<D> {
             is_small: self.is_small(),
             is_urgent: self.options.gc_urgent,
             waiting: self.space.has_discards(),
+            commands: self.options.max_discard_request,
         })
     }
 

@@ -148,6 +148,9 @@ pub struct Options {
     pub min_fsync_blocks: usize,
     /// sysfs `gc_*_sleep_time`.
     pub gc_sleep: GcSleep,
+    /// sysfs `max_discard_request`: discards that the background sends in a round, every 50 ms; 8 of
+    /// F2FS and 16 of IPLFS if `None`.
+    pub max_discard_request: Option<u32>,
     /// sysfs `gc_urgent`: sections are cleaned twice a second, idle or not.
     pub gc_urgent: bool,
     /// sysfs `cp_interval`: seconds between checkpoints when idle.
@@ -197,6 +200,7 @@ impl Default for Options {
             min_fsync_blocks: 8,
             gc_sleep: GcSleep::default(),
             small_volume: None,
+            max_discard_request: None,
             gc_urgent: false,
             checkpoint_interval_s: 60,
             max_dirty_nodes: 4096,

@@ -34,6 +34,8 @@ pub(crate) struct DiscardFacts {
     pub(crate) is_urgent: bool,
     /// Something waits to be discarded.
     pub(crate) waiting: bool,
+    /// sysfs `max_discard_request`, if it is set.
+    pub(crate) commands: Option<u32>,
 }
 
 /// The pace of discards in the background.
@@ -67,7 +69,7 @@ pub(crate) const fn segmented_pace(facts: &DiscardFacts) -> Pace {
     let any_length = facts.is_small || is_nearly_full || facts.is_urgent;
     let hurries = is_nearly_full && !facts.is_urgent && facts.waiting;
     Pace {
-        commands: REQUESTS,
+        commands: commands_of(facts, REQUESTS),
         granularity: if any_length { 1 } else { GRANULARITY },
         waits_for_idle: !facts.is_urgent,
         busy_ms: DISCARD_BUSY_MS,
@@ -75,14 +77,24 @@ pub(crate) const fn segmented_pace(facts: &DiscardFacts) -> Pace {
     }
 }
 
-/// IPLFS (section 4.3 of its paper): sixteen every 50 ms, whatever else is going on.
-pub(crate) const IPLFS_PACE: Pace = Pace {
-    commands: 16,
-    granularity: 1,
-    waits_for_idle: false,
-    busy_ms: DISCARD_BUSY_MS,
-    idle_ms: 50,
-};
+/// IPLFS (section 4.3 of its paper): sixteen every 50 ms, whatever else is going on. The published
+/// code sends up to 80,000.
+pub(crate) const fn iplfs_pace(facts: &DiscardFacts) -> Pace {
+    Pace {
+        commands: commands_of(facts, 16),
+        granularity: 1,
+        waits_for_idle: false,
+        busy_ms: DISCARD_BUSY_MS,
+        idle_ms: DISCARD_BUSY_MS,
+    }
+}
+
+const fn commands_of(facts: &DiscardFacts, default: usize) -> usize {
+    match facts.commands {
+        Some(commands) => commands as usize,
+        None => default,
+    }
+}
 
 /// The step at a pace: `found` if an extent waits that is long enough, `until_idle_ms` before the
 /// volume counts as idle.
@@ -106,6 +118,7 @@ mod tests {
         is_small: false,
         is_urgent: false,
         waiting: true,
+        commands: None,
     };
 
     #[test]
@@ -151,8 +164,12 @@ mod tests {
 
     #[test]
     fn iplfs_sends_whatever_goes_on() {
-        assert_eq!(discard_step(&IPLFS_PACE, true, 5_000), DiscardStep::Send);
-        assert_eq!(discard_step(&IPLFS_PACE, false, 0), DiscardStep::Sleep(50));
+        assert_eq!(discard_step(&iplfs_pace(&LARGE), true, 5_000), DiscardStep::Send);
+        assert_eq!(discard_step(&iplfs_pace(&LARGE), false, 0), DiscardStep::Sleep(50));
+        assert_eq!((iplfs_pace(&LARGE).commands, segmented_pace(&LARGE).commands), (16, 8));
+        let published = DiscardFacts { commands: Some(80_000), ..LARGE };
+        let commands = [iplfs_pace(&published), segmented_pace(&published)].map(|p| p.commands);
+        assert_eq!(commands, [80_000; 2]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod write_mode;
 mod zoned_cleaning;
 
 pub(crate) use discards::{
-    DISCARD_BUSY_MS, DISCARD_IDLE_MS, DiscardFacts, DiscardStep, IPLFS_PACE, Pace, discard_step,
+    DISCARD_BUSY_MS, DISCARD_IDLE_MS, DiscardFacts, DiscardStep, Pace, discard_step, iplfs_pace,
     segmented_pace,
 };
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};

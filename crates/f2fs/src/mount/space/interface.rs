@@ -6,7 +6,7 @@ use dovetail_block::Scheduler;
 
 use super::super::io::Io;
 use super::super::policy::{
-    CleaningWindow, DiscardFacts, IPLFS_PACE, Log, Pace, SpaceFacts, segmented_pace,
+    CleaningWindow, DiscardFacts, Log, Pace, SpaceFacts, iplfs_pace, segmented_pace,
 };
 use super::iplfs::LogSpace;
 use super::{CleaningState, Demand, Draft, Pack, Space, Taken, ValidBlocks};
@@ -133,7 +133,7 @@ impl Space {
     pub(in super::super) fn discard_pace(&self, facts: &DiscardFacts) -> Pace {
         match self {
             Self::Segmented(_) => segmented_pace(facts),
-            Self::Iplfs(_) => IPLFS_PACE,
+            Self::Iplfs(_) => iplfs_pace(facts),
         }
     }
 

@@ -241,7 +241,7 @@ impl DiscardBitmaps {
     /// Takes out up to `count` extents, the longest first (as Linux issues discards): short ones
     /// would hold up those that give the drive most.
     pub(super) fn take(&mut self, count: usize) -> Vec<Extent> {
-        if count == usize::MAX {
+        if count as u64 >= self.blocks {
             return self.take_all();
         }
         if self.longest.len() < count {
