@@ -252,6 +252,18 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_make_no_sense_are_refused() {
+        let narrow = Mkfs { address_bytes: Some(4), ..Mkfs::default() };
+        let width = narrow.variant(Variant::IPLFS).unwrap();
+        assert_eq!(width, Variant::Iplfs(AddressWidth::Narrow));
+        assert!(narrow.variant(Variant::F2fs).is_err(), "F2FS has no choice");
+        let odd = Mkfs { address_bytes: Some(6), ..Mkfs::default() };
+        assert!(odd.variant(Variant::IPLFS).is_err());
+        let silent = Sysfs { max_discard_request: Some(0), ..Sysfs::default() };
+        assert!(silent.check().unwrap_err().contains("one is needed"), "it would never discard");
+    }
+
+    #[test]
     fn checkpoints_come_at_no_fewer_dirty_nodes_than_the_floor() {
         let at = |scale: &str| floors(scale.parse().unwrap());
         assert_eq!([at("1"), at("1/64")], [vec![], vec![]]);
