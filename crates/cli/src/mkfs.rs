@@ -21,8 +21,8 @@ use crate::{Failure, print};
 pub(crate) enum Command {
     /// Make an F2FS volume, as mkfs.f2fs does, by the same letters.
     F2fs(F2fsArguments),
-    /// Make an IPLFS volume, F2FS with logs that never end, on a drive with more addresses than
-    /// room.
+    /// Make an IPLFS volume, F2FS whose logs are never cleaned, on a drive with more addresses
+    /// than room.
     Iplfs(IplfsArguments),
     /// Make an ext2 volume, as mke2fs does with its defaults.
     Ext2(ExtArguments),

@@ -31,7 +31,7 @@ pub enum Error {
     NoSpace,
     /// A log of an IPLFS volume has used up its addresses.
     #[error(
-        "log {0} of the volume has come to the end of its 2^58 addresses: copy the files to a new volume"
+        "log {0} of the volume has used up its addresses: copy the files to a new volume, with block addresses of 8 bytes"
     )]
     LogAtEnd(usize),
     /// The volume is mounted for reading only.

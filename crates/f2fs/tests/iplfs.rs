@@ -233,7 +233,10 @@ fn the_discard_thread_issues_sixteen_commands_every_fifty_ms() {
 #[test]
 fn the_discard_thread_issues_as_many_commands_as_it_is_told() {
     let device = iplfs_device(64 * MIB, &iplfs_options());
-    let options = |commands| Options { max_discard_request: Some(commands), ..Options::default() };
+    let options = |commands| Options {
+        max_discard_request: std::num::NonZeroU32::new(commands),
+        ..Options::default()
+    };
     for (commands, rounds) in [(100, 9), (80_000, 1)] {
         let device = RecordingDevice::new(device.clone());
         let mut fs = F2fs::mount(device, options(commands), SimTime::ZERO).unwrap();
@@ -336,6 +339,10 @@ fn narrow_addresses_are_refused_where_they_cannot_reach() {
     let most = narrow_options().variant.area_blocks();
     let error = mkfs(&mut thin(4096 * (most + 1)), &narrow_options()).unwrap_err().to_string();
     assert!(error.ends_with("take addresses of 8 bytes"), "{error}");
+}
+
+#[test]
+fn the_size_of_an_area_tells_the_width() {
     let mut image = iplfs_device(64 * MIB, &narrow_options());
     let wide = iplfs_device(64 * MIB, &iplfs_options());
     assert_eq!(Volume::open(wide).unwrap().superblock().variant, iplfs_options().variant);

@@ -88,12 +88,18 @@ impl Shared {
             }
             // the others wait while the way to the content is read, not the content
             let bytes = offset..offset.saturating_add(into.len() as u64);
-            if let Ok(true) = self.in_call(|fs| fs.prepare_shared_read(ino, bytes))?
-                && let Some(read) = self.ask(|fs| fs.read(ino, offset, into))?
+            let prepare_or_read = |fs: &mut dyn FileSystem| match fs.prepare_shared_read(ino, bytes)
             {
+                Ok(true) => Ok(None),
+                Ok(false) | Err(_) => fs.read(ino, offset, into).map(Some),
+            };
+            if let Some(read) = self.call(prepare_or_read)? {
                 return Ok(read);
             }
-            self.call(|fs| fs.read(ino, offset, into))
+            match self.ask(|fs| fs.read(ino, offset, into))? {
+                Some(read) => Ok(read),
+                None => self.call(|fs| fs.read(ino, offset, into)),
+            }
         })
     }
 

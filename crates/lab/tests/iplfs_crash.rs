@@ -49,7 +49,7 @@ impl Mountable for Volume {
     }
 
     fn limits(&self) -> Limits {
-        Limits { file_size: Variant::IPLFS.max_file_size(), ..Limits::default() }
+        Limits { file_size: Variant::IPLFS.write_limit(), ..Limits::default() }
     }
 
     fn check(&self, device: &MemoryDevice) -> Vec<String> {

@@ -473,7 +473,7 @@ pub trait FileSystem {
     }
 
     /// Brings into memory what [`SharedCalls::read`] of these bytes needs beside the content itself;
-    /// `false` if there is nothing that it could bring.
+    /// `false` if all of it was there.
     ///
     /// # Errors
     /// As [`Self::read`].

@@ -42,7 +42,7 @@ pub(crate) const EXT4: VolumeKind = VolumeKind {
     mount: |setup, device| mount(setup, device),
     check,
     guarantees: |_| Guarantees::default(),
-    limits: || limits(true),
+    limits: |_| limits(true),
     floors: |_| Vec::new(),
     figures: dovetail_ext::FIGURES,
     referee: Some(("e2fsck", &["-f", "-n"])),
@@ -52,7 +52,7 @@ pub(crate) const EXT3: VolumeKind = VolumeKind {
     name: "ext3",
     build: |setup, planner| build(setup, planner, Kind::Ext3),
     make: |setup, device| make(setup, device, Kind::Ext3),
-    limits: || limits(false),
+    limits: |_| limits(false),
     ..EXT4
 };
 

@@ -1,5 +1,7 @@
 //! F2FS in a stack.
 
+use std::num::NonZeroU32;
+
 use dovetail_block::Scheduler;
 use dovetail_f2fs::format::{AddressWidth, Features, Variant};
 use dovetail_f2fs::fsck::{self, Severity};
@@ -55,7 +57,7 @@ struct Sysfs {
     ipu_policy: Option<u32>,
     min_ipu_util: Option<u32>,
     min_fsync_blocks: Option<u32>,
-    max_discard_request: Option<u32>,
+    max_discard_request: Option<NonZeroU32>,
     gc_urgent: Option<u32>,
     gc_min_sleep_time: Option<u32>,
     gc_max_sleep_time: Option<u32>,
@@ -82,9 +84,6 @@ impl Sysfs {
                 "[sysfs] {key} is {}, allowed is 0 to {most}, a number without quotes",
                 value.unwrap_or_default()
             )),
-            None if self.max_discard_request == Some(0) => {
-                Err("[sysfs] max_discard_request is 0, one is needed at least".into())
-            }
             None => Ok(()),
         }
     }
@@ -110,7 +109,7 @@ pub(crate) const F2FS: VolumeKind = VolumeKind {
     mount: |setup, device| mount(setup, device),
     check,
     guarantees,
-    limits: Limits::default,
+    limits: |_| Limits::default(),
     floors,
     figures: dovetail_f2fs::FIGURES,
     referee: Some(("fsck.f2fs", &["--dry-run"])),
@@ -121,10 +120,17 @@ pub(crate) const IPLFS: VolumeKind = VolumeKind {
     name: "iplfs",
     build: |setup, planner| build(setup, planner, Variant::IPLFS),
     make: |setup, device| make(setup, device, Variant::IPLFS),
-    limits: || Limits { file_size: Variant::IPLFS.max_file_size(), ..Limits::default() },
+    limits: iplfs_limits,
     referee: None,
     ..F2FS
 };
+
+/// Where options of mkfs are wrong, the volume is not made.
+fn iplfs_limits(setup: &Setup<'_>) -> Limits {
+    let options = mkfs_options(setup, Variant::IPLFS);
+    let variant = options.map_or(Variant::IPLFS, |options| options.variant);
+    Limits { file_size: variant.write_limit(), ..Limits::default() }
+}
 
 fn build(setup: &Setup<'_>, mut planner: Planner, variant: Variant) -> Mounted {
     make(setup, &mut planner, variant)?;
@@ -259,8 +265,23 @@ mod tests {
         assert!(narrow.variant(Variant::F2fs).is_err(), "F2FS has no choice");
         let odd = Mkfs { address_bytes: Some(6), ..Mkfs::default() };
         assert!(odd.variant(Variant::IPLFS).is_err());
-        let silent = Sysfs { max_discard_request: Some(0), ..Sysfs::default() };
-        assert!(silent.check().unwrap_err().contains("one is needed"), "it would never discard");
+        let sysfs = |text: &str| toml::from_str::<Sysfs>(text);
+        assert!(sysfs("max_discard_request = 0").is_err(), "it would never discard");
+    }
+
+    #[test]
+    fn settings_reach_the_volume() {
+        let mkfs = toml::toml! { address-bytes = 4 };
+        let sysfs = toml::toml! { max_discard_request = 80_000 };
+        let (mount, scale) = ("", "1".parse().unwrap());
+        let (memory_bytes, device_addresses) = (1 << 30, false);
+        let setup =
+            Setup { mount, mkfs: &mkfs, sysfs: &sysfs, memory_bytes, scale, device_addresses };
+        let narrow = Variant::Iplfs(AddressWidth::Narrow);
+        assert_eq!(mkfs_options(&setup, Variant::IPLFS).unwrap().variant, narrow);
+        assert_eq!(iplfs_limits(&setup).file_size, narrow.write_limit());
+        let options = mount_options(&setup).unwrap();
+        assert_eq!(options.max_discard_request.map(NonZeroU32::get), Some(80_000));
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub struct VolumeKind {
     /// Promises beyond POSIX.
     pub guarantees: fn(&Setup<'_>) -> Guarantees,
     /// Limits of what can be stored.
-    pub limits: fn() -> Limits,
+    pub limits: fn(&Setup<'_>) -> Limits,
     /// Its figures that a scale puts at their floors.
     pub floors: fn(Ratio) -> Vec<AtFloor>,
     /// Its figures.

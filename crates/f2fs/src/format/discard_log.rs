@@ -18,7 +18,7 @@ const IS_BITMAP: u64 = 1 << 63;
 const WORD: usize = 8;
 
 /// Blocks that lie side by side and are to be discarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
     /// The first block.
     pub start: BlockAddr,

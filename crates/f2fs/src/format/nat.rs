@@ -28,7 +28,7 @@ struct RawNatBlock {
 
 prove_layout!(RawNatBlock, 4096, { 0 => entries });
 
-/// As IPLFS with wide addresses has it.
+/// As wide IPLFS has it in the NAT, and all IPLFS in the journal of a checkpoint.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct RawWideEntry {
@@ -103,7 +103,7 @@ pub fn nat_entry(block: &BlockBytes, nid: Nid, variant: Variant) -> NatEntry {
             let block: &RawWideBlock = transmute_ref!(block);
             block.entries[at].decode()
         }
-        _ => {
+        Variant::F2fs | Variant::Iplfs(AddressWidth::Narrow) => {
             let block: &RawNatBlock = transmute_ref!(block);
             block.entries[at].decode(variant)
         }
@@ -118,7 +118,7 @@ pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry, variant:
             let block: &mut RawWideBlock = transmute_mut!(block);
             block.entries[at] = RawWideEntry::encode(entry);
         }
-        _ => {
+        Variant::F2fs | Variant::Iplfs(AddressWidth::Narrow) => {
             let block: &mut RawNatBlock = transmute_mut!(block);
             block.entries[at] = RawNatEntry::encode(entry, variant);
         }

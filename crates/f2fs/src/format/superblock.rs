@@ -314,9 +314,11 @@ impl Superblock {
         }
     }
 
-    /// `address` lies in the main area, where nodes and data are.
+    /// `address` lies in the main area, where nodes and data are; of IPLFS within what its log
+    /// reaches.
     pub fn in_main(&self, address: BlockAddr) -> bool {
         (self.main_start.0..self.main_end().0).contains(&address.0)
+            && address.0 % AREA_BLOCKS < self.variant.area_blocks()
     }
 }
 

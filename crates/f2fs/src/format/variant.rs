@@ -9,6 +9,11 @@ use super::{BlockAddr, Nid};
 
 /// Bits of a narrow address for the block in its area; the three above them are the area.
 const NARROW_BITS: u32 = 29;
+const NARROW_BLOCKS: u32 = 1 << NARROW_BITS;
+/// Three bits can say eight areas; there are seven.
+const NO_AREA: u32 = 7;
+/// The lowest narrow value that is no address.
+const FIRST_MARK: u32 = BlockAddr::COMPRESSED.low();
 
 /// The format of a volume, one of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,8 +59,8 @@ impl Variant {
     /// Blocks that a log of IPLFS can have: what the width of an address reaches.
     pub const fn area_blocks(self) -> u64 {
         match self {
-            Self::Iplfs(AddressWidth::Narrow) => 1 << NARROW_BITS,
-            _ => AREA_BLOCKS,
+            Self::Iplfs(AddressWidth::Narrow) => NARROW_BLOCKS as u64,
+            Self::F2fs | Self::Iplfs(AddressWidth::Wide) => AREA_BLOCKS,
         }
     }
 
@@ -103,8 +108,13 @@ impl Variant {
         (own + self.blocks_below_nids()) * 4096
     }
 
+    /// The largest size to which the kernel, and a mount here, lets a file grow, in bytes.
+    pub const fn write_limit(self) -> u64 {
+        self.blocks_below_nids() * 4096
+    }
+
     /// Blocks of a file below the inode's five nids.
-    pub(crate) const fn blocks_below_nids(self) -> u64 {
+    const fn blocks_below_nids(self) -> u64 {
         let (direct, nids) = (self.direct_pointers() as u64, super::NIDS_IN_NODE as u64);
         2 * direct + 2 * direct * nids + direct * nids * nids
     }
@@ -113,7 +123,7 @@ impl Variant {
     pub fn address_at(self, bytes: &[u8], at: usize) -> BlockAddr {
         match self {
             Self::Iplfs(AddressWidth::Wide) => BlockAddr(super::u64_at(bytes, at)),
-            _ => self.unpack(super::u32_at(bytes, at)),
+            Self::F2fs | Self::Iplfs(AddressWidth::Narrow) => self.unpack(super::u32_at(bytes, at)),
         }
     }
 
@@ -121,31 +131,36 @@ impl Variant {
     pub fn put_address(self, bytes: &mut [u8], at: usize, address: BlockAddr) {
         match self {
             Self::Iplfs(AddressWidth::Wide) => put(bytes, at, &address.0.to_le_bytes()),
-            _ => put(bytes, at, &self.pack(address).to_le_bytes()),
+            Self::F2fs | Self::Iplfs(AddressWidth::Narrow) => {
+                put(bytes, at, &self.pack(address).to_le_bytes());
+            }
         }
     }
 
-    /// The address that 4 bytes hold. Those of IPLFS have the area on top. The marks are the two
-    /// highest values; no area reaches them.
+    /// The address that 4 bytes hold, of a format with such. Those of IPLFS have the area on top.
+    /// The marks are the two highest values; no area reaches them.
     pub(crate) const fn unpack(self, stored: u32) -> BlockAddr {
-        let address = BlockAddr::narrow(stored);
         match self {
-            Self::Iplfs(_) if address.0 <= stored as u64 => {
-                let (area, block) = (stored >> NARROW_BITS, stored & ((1 << NARROW_BITS) - 1));
+            Self::Iplfs(_) if stored < FIRST_MARK => {
+                let (area, block) = (stored >> NARROW_BITS, stored & (NARROW_BLOCKS - 1));
                 BlockAddr(area as u64 * AREA_BLOCKS + block as u64)
             }
-            _ => address,
+            Self::F2fs | Self::Iplfs(_) => BlockAddr::narrow(stored),
         }
     }
 
-    /// The 4 bytes that stand for an address of this format.
+    /// The 4 bytes that stand for an address, of a format with such. What they cannot reach becomes
+    /// an address that no log has.
     pub(crate) const fn pack(self, address: BlockAddr) -> u32 {
         match self {
             Self::Iplfs(_) if address.0 < BlockAddr::COMPRESSED.0 => {
                 let (area, block) = (address.0 / AREA_BLOCKS, address.0 % AREA_BLOCKS);
-                ((area << NARROW_BITS) | block) as u32
+                if block >= NARROW_BLOCKS as u64 {
+                    return NO_AREA << NARROW_BITS;
+                }
+                (area as u32) << NARROW_BITS | block as u32
             }
-            _ => address.low(),
+            Self::F2fs | Self::Iplfs(_) => address.low(),
         }
     }
 }
@@ -189,6 +204,8 @@ mod tests {
                 assert_eq!(NARROW.unpack(NARROW.pack(address)), address);
             }
             assert_eq!(NARROW.pack(first.plus(last)) >> 29, area as u32);
+            let beyond = NARROW.unpack(NARROW.pack(first.plus(last + 1)));
+            assert_eq!(beyond, BlockAddr(7 * AREA_BLOCKS), "no log has it");
         }
     }
 

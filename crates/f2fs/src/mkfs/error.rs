@@ -134,11 +134,11 @@ pub enum MkfsError {
         /// Blocks of an area.
         area: u64,
     },
-    /// IPLFS with narrow addresses on a device that has room for more than an area.
+    /// IPLFS on a device that has room for more than an area.
     #[error(
-        "the drive has room for {capacity} blocks of 4 KiB, too much for block addresses of 4 bytes, which reach {most} blocks of a log; take addresses of 8 bytes"
+        "the drive has room for {capacity} blocks of 4 KiB, more than the {most} that a block address reaches in a log; take addresses of 8 bytes"
     )]
-    NarrowAddresses {
+    CapacityBeyondArea {
         /// Blocks that the device can hold.
         capacity: u64,
         /// Blocks of an area.

@@ -100,7 +100,7 @@ fn superblock(capacity: u64, options: &MkfsOptions) -> Result<Superblock, MkfsEr
     }
     let most = variant.area_blocks();
     if capacity > most {
-        return Err(MkfsError::NarrowAddresses { capacity, most });
+        return Err(MkfsError::CapacityBeyondArea { capacity, most });
     }
     let nids = capacity.min((u32::MAX - variant.nat_entries_in_block()).into());
     let nat_blocks = nids.div_ceil(variant.nat_entries_in_block().into()) as u32;

@@ -153,7 +153,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The largest file that the kernel allows leaves the inode's own pointers out (Linux 6.1).
     fn check_end(&self, end: Option<u64>) -> Result<u64, Error> {
-        let most = self.superblock.variant.blocks_below_nids() * BLOCK_BYTES;
+        let most = self.superblock.variant.write_limit();
         end.filter(|&end| end <= most).ok_or(Error::FileTooBig)
     }
 

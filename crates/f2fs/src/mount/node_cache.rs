@@ -65,6 +65,7 @@ pub(crate) struct NodeCache {
     hand: usize,
     bound: usize,
     edits: u64,
+    loads: u64,
 }
 
 impl NodeCache {
@@ -77,8 +78,14 @@ impl NodeCache {
             times_only: BTreeSet::new(),
             hand: 0,
             edits: 0,
+            loads: 0,
             bound: bound.max(16),
         }
+    }
+
+    /// Nodes that have come into the cache so far.
+    pub(crate) const fn loads(&self) -> u64 {
+        self.loads
     }
 
     pub(crate) fn contains(&self, nid: Nid) -> bool {
@@ -152,6 +159,7 @@ impl NodeCache {
         offset: u32,
         block: Arc<BlockBytes>,
     ) -> Frame {
+        self.loads += 1;
         self.remove(nid);
         self.evict();
         let frame = self.frames.len() as u32;

@@ -1,5 +1,7 @@
 //! Mount options, by the kernel's names.
 
+use std::num::NonZeroU32;
+
 use dovetail_vfs::kit::{Flag, OptionError, OptionTable, Valued, Values};
 
 use super::policy::{IpuPolicy, Logs, Updates};
@@ -150,7 +152,7 @@ pub struct Options {
     pub gc_sleep: GcSleep,
     /// sysfs `max_discard_request`: discards that the background sends in a round, every 50 ms; 8 of
     /// F2FS and 16 of IPLFS if `None`.
-    pub max_discard_request: Option<u32>,
+    pub max_discard_request: Option<NonZeroU32>,
     /// sysfs `gc_urgent`: sections are cleaned twice a second, idle or not.
     pub gc_urgent: bool,
     /// sysfs `cp_interval`: seconds between checkpoints when idle.

@@ -38,8 +38,9 @@ impl<D: Scheduler> SharedCalls for F2fs<D> {
         }
         let stored = |range: Range<u64>| self.stored_bytes(nid(ino), node, range);
         let read = |at, into: &mut [u8]| self.io.read_shared(at, into);
-        if len > BLOCK {
-            let end = offset + len as u64;
+        let end = offset + len as u64;
+        let is_cached = |page| self.pages.peek(ino.0, page).is_some();
+        if len > BLOCK && !is_cached((end - 1) / BLOCK as u64) {
             stored(end - 1..end)?; // before content is read in vain
         }
         read_shared((&self.pages, ino.0), offset, into, stored, read)?;
@@ -89,18 +90,19 @@ impl<D: Scheduler> F2fs<D> {
         Some(StoredBytes { end, at: Some(at) })
     }
 
-    /// Loads the nodes on the way to the blocks of these bytes; `false` for a file without such.
+    /// Loads the inode and the nodes on the way to the blocks of these bytes; `false` if all of them
+    /// were in memory.
     pub(super) fn load_pointers(&mut self, ino: Nid, bytes: Range<u64>) -> Result<bool, Error> {
-        if !self.has_block_pointers(ino)? {
-            return Ok(false);
+        let before = self.nodes.loads();
+        let end = self.inode(ino)?.i_size.get().min(bytes.end);
+        if bytes.start < end && self.has_block_pointers(ino)? {
+            let each = self.superblock.variant.direct_pointers();
+            let last = (end - 1) / BLOCK as u64;
+            for block in (bytes.start / BLOCK as u64..last).step_by(each).chain([last]) {
+                self.find_pointer(ino, block)?;
+            }
         }
-        let each = self.superblock.variant.direct_pointers();
-        let last = bytes.end.saturating_sub(1) / BLOCK as u64;
-        let blocks = (bytes.start / BLOCK as u64..last).step_by(each).chain([last]);
-        for block in blocks {
-            self.find_pointer(ino, block)?;
-        }
-        Ok(true)
+        Ok(self.nodes.loads() > before)
     }
 
     /// The pointers to the blocks of a file from `block` on, as far as they stand in one node, if

@@ -19,7 +19,7 @@ use crate::input::Seed;
 
 /// Number of small images. They come often, those of a kernel now and then, since they take fifty
 /// times as long.
-pub(crate) const SMALL: usize = 10;
+pub(crate) const SMALL: usize = 12;
 
 /// The small images, then five of a kernel.
 pub(crate) fn seeds() -> Vec<Seed> {
@@ -34,6 +34,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
         Seed::new("small with features", features),
         Seed::new("IPLFS", iplfs_image(iplfs_options())),
         Seed::new("IPLFS, narrow addresses", iplfs_image(narrow_options())),
+        Seed::new("narrow addresses, crashed", crashed(iplfs_image(narrow_options()))),
         Seed::new("IPLFS, crashed", crashed(iplfs_image(iplfs_options()))),
         Seed::zoned("zoned", &with_tree(on_one(96, 2, 2, 8))),
         Seed::zoned("zoned, crashed", &crashed(with_tree(on_one(96, 2, 2, 8)))),

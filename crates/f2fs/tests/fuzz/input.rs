@@ -4,7 +4,7 @@ use dovetail_block::{
     BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice,
 };
 use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::{BlockAddr, Footer, Variant, area_start};
+use dovetail_f2fs::format::{AddressWidth, BlockAddr, Footer, Variant, area_start};
 use dovetail_time::{Rng, SimTime};
 
 use crate::common::bed::{Bed, BedDevice};
@@ -161,7 +161,7 @@ impl Main {
     }
 }
 
-/// Structures of an image of IPLFS: pointers have 8 bytes.
+/// Structures of an image of IPLFS.
 fn iplfs_structures(lab: &Lab) -> Vec<Structure> {
     let (s, c) = (&lab.superblock, &lab.checkpoint);
     let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
@@ -174,8 +174,10 @@ fn iplfs_structures(lab: &Lab) -> Vec<Structure> {
     let Main { inodes, inner, data } = Main::of(lab);
     let pack = lab.pack(c.pack);
     let whole = [&INODE[..], &FOOTER].concat();
+    let wide = s.variant.address_bytes();
+    let (nat, pointer) = (5 + wide, |at, count| (at, wide, count, wide));
     let pointers =
-        [(360, 8, 20, 8), (4052, 4, 5, 4), (364, 1, 40, 1), (394, 11, 12, 4), (402, 11, 12, 2)];
+        [pointer(360, 20), (4052, 4, 5, 4), (364, 1, 40, 1), (394, 11, 12, 4), (402, 11, 12, 2)];
     let lists = vec![
         (
             vec![0, 1],
@@ -192,10 +194,13 @@ fn iplfs_structures(lab: &Lab) -> Vec<Structure> {
             area(pack + u64::from(c.summary_start), s.pack_blocks - c.summary_start),
             fields(&[], &[(0, 8, 16, 8)]),
         ),
-        (area(s.nat_start.0, 1024), fields(&[], &[(0, 13, 60, 1), (1, 13, 60, 4), (5, 13, 60, 8)])),
+        (
+            area(s.nat_start.0, 1024),
+            fields(&[], &[(0, nat, 60, 1), (1, nat, 60, 4), (5, nat, 60, wide)]),
+        ),
         (inodes, fields(&whole, &pointers)),
-        (chain(lab), fields(&whole, &[(360, 8, 40, 8), (0, 8, 40, 8)])),
-        (inner, fields(&FOOTER, &[(0, 4, 40, 4), (0, 8, 40, 8)])),
+        (chain(lab), fields(&whole, &[pointer(360, 40), pointer(0, 40)])),
+        (inner, fields(&FOOTER, &[(0, 4, 40, 4), pointer(0, 40)])),
         (
             data,
             fields(
@@ -401,6 +406,9 @@ fn value(old: u64, seed: &Seed, rng: &mut Rng) -> u64 {
         3 => old.wrapping_sub(1),
         4 => old ^ 1 << rng.below(64),
         5 => rng.next_u64() >> rng.below(64),
+        6 if s.variant == Variant::Iplfs(AddressWidth::Narrow) && rng.below(2) == 0 => {
+            (rng.below(6) + 1) << 29 | rng.below(2000)
+        }
         6 if s.variant.is_iplfs() => area_start(rng.below(6) as usize).0 + rng.below(2000),
         6 => s.main_start.0 + rng.below(u64::from(s.segment_count_main) * 512),
         7 => s.main_start.0 + rng.below(80),

@@ -49,6 +49,7 @@ fn use_input(input: &mut Input<'_>, rng: &mut Rng) -> Verdict {
 }
 
 fn run(seeds: &[Seed], number: u64) -> bool {
+    assert_eq!(seeds.len(), SMALL + 5);
     let mut rng = Rng::new(number);
     let which = match rng.below(200) {
         odd @ 0..=4 => SMALL + odd as usize,

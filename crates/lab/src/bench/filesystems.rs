@@ -139,7 +139,7 @@ impl<'a> Volume<'a> {
 
     /// Limits of file sizes, links and attributes.
     pub fn limits(&self) -> Limits {
-        (self.kind.limits)()
+        (self.kind.limits)(&setup(self.stack, self.scale))
     }
 
     /// The file system's own checker: its name and the arguments before the image.

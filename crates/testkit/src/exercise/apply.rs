@@ -226,6 +226,12 @@ impl<F: FileSystem> Subject<F> {
         {
             return Ok(bytes);
         }
+        if offset % 4 == 1
+            && self.fs.prepare_shared_read(ino, offset..offset + len as u64)?
+            && let Some(bytes) = self.read_shared(ino, offset, len)
+        {
+            return Ok(bytes);
+        }
         let mut bytes = vec![0xEE; len];
         let read = self.fs.read(ino, offset, &mut bytes)?;
         bytes.truncate(read);

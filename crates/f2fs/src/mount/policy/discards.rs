@@ -8,6 +8,8 @@
 //! as idle. From 5.13 on it sends idle or not where extents that wait take more than a percent of
 //! the host's memory (`ram_thresh`), of which a stack here says only what the page cache has.
 
+use std::num::NonZeroU32;
+
 /// Between rounds of discards while there are some, in ms (`min_discard_issue_time` of Linux 6.1,
 /// and section 4.3 of the IPLFS paper).
 pub(crate) const DISCARD_BUSY_MS: u64 = 50;
@@ -15,13 +17,15 @@ pub(crate) const DISCARD_BUSY_MS: u64 = 50;
 pub(crate) const DISCARD_IDLE_MS: u64 = 60_000;
 /// Commands of F2FS in a round (`max_discard_request`).
 const REQUESTS: usize = 8;
+/// Commands of IPLFS in a round (its paper, section 4.3).
+const IPLFS_REQUESTS: usize = 16;
 /// Blocks that a command of F2FS has at least (`discard_granularity`).
 const GRANULARITY: u32 = 16;
 /// Blocks in use, in whole percent, above which extents of any length are sent
 /// (`discard_urgent_util`).
 const NEARLY_FULL_PERCENT: u64 = 80;
 
-/// The state that decides the pace of a volume with segments.
+/// The state that decides the pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiscardFacts {
     /// Blocks in use.
@@ -35,7 +39,7 @@ pub(crate) struct DiscardFacts {
     /// Something waits to be discarded.
     pub(crate) waiting: bool,
     /// sysfs `max_discard_request`, if it is set.
-    pub(crate) commands: Option<u32>,
+    pub(crate) commands: Option<NonZeroU32>,
 }
 
 /// The pace of discards in the background.
@@ -77,11 +81,10 @@ pub(crate) const fn segmented_pace(facts: &DiscardFacts) -> Pace {
     }
 }
 
-/// IPLFS (section 4.3 of its paper): sixteen every 50 ms, whatever else is going on. The published
-/// code sends up to 80,000.
+/// IPLFS: whatever else is going on. The published code sends up to 80,000.
 pub(crate) const fn iplfs_pace(facts: &DiscardFacts) -> Pace {
     Pace {
-        commands: commands_of(facts, 16),
+        commands: commands_of(facts, IPLFS_REQUESTS),
         granularity: 1,
         waits_for_idle: false,
         busy_ms: DISCARD_BUSY_MS,
@@ -91,7 +94,7 @@ pub(crate) const fn iplfs_pace(facts: &DiscardFacts) -> Pace {
 
 const fn commands_of(facts: &DiscardFacts, default: usize) -> usize {
     match facts.commands {
-        Some(commands) => commands as usize,
+        Some(commands) => commands.get() as usize,
         None => default,
     }
 }
@@ -167,7 +170,7 @@ mod tests {
         assert_eq!(discard_step(&iplfs_pace(&LARGE), true, 5_000), DiscardStep::Send);
         assert_eq!(discard_step(&iplfs_pace(&LARGE), false, 0), DiscardStep::Sleep(50));
         assert_eq!((iplfs_pace(&LARGE).commands, segmented_pace(&LARGE).commands), (16, 8));
-        let published = DiscardFacts { commands: Some(80_000), ..LARGE };
+        let published = DiscardFacts { commands: NonZeroU32::new(80_000), ..LARGE };
         let commands = [iplfs_pace(&published), segmented_pace(&published)].map(|p| p.commands);
         assert_eq!(commands, [80_000; 2]);
     }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::format::{
     BLOCKS_IN_SEGMENT, BlockAddr, DISCARD_ENTRY, Extent, IPLFS_SECTION, bitmap_len, extents_of,
@@ -249,7 +249,7 @@ impl DiscardBitmaps {
         }
         let left = self.longest.len().saturating_sub(count);
         let taken: Vec<Extent> = self.longest.drain(left..).rev().collect();
-        taken.iter().for_each(|extent| self.remove(*extent));
+        self.remove(&taken);
         taken
     }
 
@@ -273,13 +273,19 @@ impl DiscardBitmaps {
         self.longest = longest;
     }
 
-    /// Takes out an extent that is there as a whole.
-    fn remove(&mut self, extent: Extent) {
-        self.blocks = self.blocks.saturating_sub(extent.blocks);
-        if let Some(at) = self.extents.iter().position(|other| *other == extent) {
-            self.extents.remove(at);
-            return;
+    /// Takes out extents, each of which is there as a whole.
+    fn remove(&mut self, taken: &[Extent]) {
+        let mut in_bitmaps: FxHashSet<Extent> = taken.iter().copied().collect();
+        self.extents.retain(|extent| !in_bitmaps.remove(extent));
+        for extent in taken {
+            self.blocks = self.blocks.saturating_sub(extent.blocks);
+            if in_bitmaps.contains(extent) {
+                self.clear(*extent);
+            }
         }
+    }
+
+    fn clear(&mut self, extent: Extent) {
         let section = extent.start.0 / SECTION;
         let Some(bitmap) = self.sections.get_mut(&section) else { return };
         self.most_bytes -= bitmap.most_bytes();

@@ -1,6 +1,7 @@
 //! The space of an IPLFS volume: six logs that are only appended to, and what they left behind.
 //!
-//! The logs have no end that matters: each has an area of 2^58 addresses. An address below a
+//! With block addresses of 8 bytes the logs have no end that matters: each has an area of 2^58
+//! addresses. With 4 bytes it has 2^29, and ends. An address below a
 //! checkpoint's log position is never written again. So nothing is cleaned, nothing is filled, and
 //! a discard of such a block may be issued twice or late: what must not happen is that it is never
 //! issued. A block that is given up is *fresh* until the next checkpoint, which writes it to its
