@@ -107,7 +107,7 @@ struct Seen {
 
 impl Way {
     fn drive(&self, setting: &Setting<'_>) -> Result<Drive, BenchError> {
-        let addresses = (self.variant.is_iplfs()).then(|| "iplfs".to_owned());
+        let addresses = self.variant.is_iplfs().then(|| "iplfs".to_owned());
         let plain = drive_config(setting, Overrides::default())?;
         let cache_size = self.cache.map(|cache| plain.user_blocks * ENTRY / cache.part);
         let cache = self.cache.map(|cache| cache.policy.to_owned());

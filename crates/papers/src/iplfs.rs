@@ -20,8 +20,8 @@ pub(crate) const THERE: f64 = 0.8;
 
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 
-/// Discards that the published code (ESOS-Lab, IPLFS) sends every 50 ms at most. The paper's text has sixteen: too few
-/// for random writes, which give up two hundred times as many blocks.
+/// Discards that the published code (ESOS-Lab, IPLFS) sends every 50 ms at most. The paper's text
+/// has sixteen: too few for random writes, which give up two hundred times as many blocks.
 const DISCARDS: i64 = 80_000;
 
 /// Built-in stacks on a partition of the paper's drive; IPLFS has as much room and all its

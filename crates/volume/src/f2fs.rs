@@ -125,7 +125,7 @@ pub(crate) const IPLFS: VolumeKind = VolumeKind {
     ..F2FS
 };
 
-/// Where options of mkfs are wrong, the volume is not made.
+/// The limits of the width that is asked for; wrong options are told when the volume is made.
 fn iplfs_limits(setup: &Setup<'_>) -> Limits {
     let options = mkfs_options(setup, Variant::IPLFS);
     let variant = options.map_or(Variant::IPLFS, |options| options.variant);

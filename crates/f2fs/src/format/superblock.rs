@@ -351,7 +351,7 @@ impl Superblock {
 }
 
 impl RawIplfs {
-    /// What the size of an area says; that of wide addresses if it says nothing known.
+    /// The variant whose areas have this size; wide IPLFS if none has, which the checks refuse.
     fn variant(&self) -> Variant {
         let narrow = Variant::Iplfs(AddressWidth::Narrow);
         let is_narrow = self.log_area.get() == narrow.area_blocks().trailing_zeros();

@@ -25,7 +25,7 @@ pub enum Variant {
     Iplfs(AddressWidth),
 }
 
-/// How IPLFS stores a block address.
+/// Bytes that IPLFS stores of a block address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressWidth {
     /// 8 bytes: logs of 2^58 blocks.
