@@ -5,6 +5,7 @@
 mod book;
 mod drives;
 mod explore;
+mod failures;
 mod figures;
 mod files;
 mod fuse_bench;
@@ -22,8 +23,9 @@ mod record;
 mod serve_bench;
 mod truth_times;
 
+use std::io::BufReader;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
 const PACKAGES: [(&str, &str); 10] = [
@@ -228,7 +230,7 @@ fn test(extra: &[String]) -> Result<(), String> {
     let is_absent = |name: &str| absent.iter().any(|(_, package)| *package == name);
     let needed: Vec<_> = PACKAGES.into_iter().filter(|(package, _)| !is_absent(package)).collect();
     install(&needed)?;
-    let tested = cargo(&["test", "--workspace", "--no-fail-fast"], extra, &[]);
+    let tested = test_workspace(extra);
     if !is_absent("user-mode-linux") && dovetail_linux::default_kernel().is_err() {
         eprintln!(
             "SKIPPED: a kernel in virtual time, and as referee of zoned volumes; cargo xtask linux-kernel builds it"
@@ -240,6 +242,20 @@ fn test(extra: &[String]) -> Result<(), String> {
         );
     }
     tested
+}
+
+/// Runs the tests of all crates, and shows the failed ones again at the end.
+fn test_workspace(extra: &[String]) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(extra).stdout(Stdio::piped());
+    let shown = format!("{command:?}");
+    let told = |error| format!("{shown}: {error}");
+    let mut running = command.spawn().map_err(told)?;
+    let output = BufReader::new(running.stdout.take().ok_or("no output")?);
+    let failures = failures::copy(output, std::io::stdout()).map_err(told)?;
+    let status = running.wait().map_err(told)?;
+    eprint!("{}", String::from_utf8_lossy(&failures));
+    if status.success() { Ok(()) } else { Err(format!("{shown} failed with {status}")) }
 }
 
 /// The referees that DOVETAIL_WITHOUT declares as absent: names, separated by commas.

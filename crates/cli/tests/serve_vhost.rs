@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::front_end::{FLUSH, FrontEnd, WRITE};
 
 /// Time limit of a guest; it takes some ten seconds on an idle machine (assumed for a loaded one).
-const TIMEOUT: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(900);
 
 /// The beginning of every guest's script. The host's files are the root, for reading only.
 const INIT: &str = r#"#!/bin/sh
