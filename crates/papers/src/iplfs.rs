@@ -20,10 +20,6 @@ pub(crate) const THERE: f64 = 0.8;
 
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 
-/// Discards that the published code (ESOS-Lab, IPLFS) sends every 50 ms at most. The paper's text
-/// has sixteen: too few for random writes, which give up two hundred times as many blocks.
-const DISCARDS: i64 = 80_000;
-
 /// Built-in stacks on a partition of the paper's drive; IPLFS has as much room and all its
 /// addresses.
 pub(crate) fn on_partition(names: &[&str], partition: &str) -> Result<Vec<Stack>, BenchError> {
@@ -31,11 +27,10 @@ pub(crate) fn on_partition(names: &[&str], partition: &str) -> Result<Vec<Stack>
     Ok(stacks(names, DRIVE)?.into_iter().map(cut).collect())
 }
 
-/// IPLFS as in the published code: block addresses of 4 bytes, and its rounds of discards.
+/// IPLFS with the block addresses of the published code, 4 bytes.
 fn as_published(mut stack: Stack) -> Stack {
     if stack.filesystem == "iplfs" {
         stack.mkfs.insert("address-bytes".into(), 4.into());
-        stack.sysfs.insert("max_discard_request".into(), DISCARDS.into());
     }
     stack
 }
