@@ -1,6 +1,7 @@
 //! Discards: the host no longer needs these blocks.
 
 use dovetail_block::{BlockRange, DeviceError, Lba, SectorRange};
+use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
 use super::{Drive, PageSpan};
@@ -82,9 +83,17 @@ impl Drive {
     /// Unmaps what is mapped in a range, however long it is, and drops it from the buffer; returns
     /// whether anything was.
     fn discard_mapped(&mut self, range: BlockRange) -> bool {
-        let (mut pages, mut found, mut unmapped) = (self.pages_of(range), Vec::new(), false);
+        let mut found = std::mem::take(&mut self.found);
+        let unmapped = self.discard_found(range, &mut found);
+        self.found = found;
+        unmapped
+    }
+
+    /// The same; `found` is empty, before and after.
+    fn discard_found(&mut self, range: BlockRange, found: &mut Vec<(Lpn, Ppn)>) -> bool {
+        let (mut pages, mut unmapped) = (self.pages_of(range), false);
         loop {
-            let cost = self.translation.find_mapped(pages.clone(), AT_ONCE, &mut found);
+            let cost = self.translation.find_mapped(pages.clone(), AT_ONCE, found);
             self.charge(cost);
             let Some(&(last, _)) = found.last() else { return unmapped };
             // Fewer, or more than were asked for.

@@ -46,7 +46,7 @@ use crate::metadata::journal::Journal;
 use crate::metadata::remap_log::AddressWidth;
 use crate::metadata::renames::Renames;
 use crate::metadata::system_pages;
-use crate::ownership::{Nvm, Ownership};
+use crate::ownership::{Move, Nvm, Ownership};
 use crate::remap::RemapStore;
 use crate::sequences::Sequences;
 use crate::stats::Counters;
@@ -93,6 +93,10 @@ pub struct Drive {
     log_blocks: Option<Box<LogBlocks>>,
     /// Pages of a row that cleaning moves; kept for its memory.
     row: Vec<Moving>,
+    /// Pages of a remap; kept for its memory.
+    moves: Vec<Move>,
+    /// Pages of a discard; kept for its memory.
+    found: Vec<(Lpn, Ppn)>,
     plain: Plain,
     counters: Counters,
 }
@@ -186,6 +190,8 @@ impl Drive {
             sequences: sequences(&config),
             log_blocks: config.log_block.map(|map| Box::new(LogBlocks::new(map))),
             row: Vec::new(),
+            moves: Vec::new(),
+            found: Vec::new(),
             counters: Counters::default(),
             plain: Plain::of(&config),
             medium,

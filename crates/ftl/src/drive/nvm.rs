@@ -81,20 +81,16 @@ impl Drive {
         seq: Seq,
         moves: &[Move],
     ) -> Result<SimTime, DeviceError> {
-        let mut there = Vec::with_capacity(moves.len());
-        let mut lost = Ok(());
-        for &entry in moves {
+        for entry in 0..moves.len() {
             let (written, powered) = self.write_entry();
-            there.extend(written.then_some(entry));
-            lost = powered;
-            if lost.is_err() {
-                break;
+            if let Err(lost) = powered {
+                let there = moves[..entry + usize::from(written)].to_vec();
+                if let Some(nvm) = self.nvm_mut() {
+                    nvm.leave_intent(seq, moves.len(), there);
+                }
+                return Err(lost);
             }
         }
-        if let (Some(nvm), true) = (self.nvm_mut(), lost.is_err()) {
-            nvm.leave_intent(seq, moves.len(), there);
-        }
-        lost?;
         Ok(self.take_nvm(at, moves.len() as u64))
     }
 

@@ -75,15 +75,29 @@ impl Drive {
         at: SimTime,
         pairs: &[RemapPair],
     ) -> Result<SimTime, DeviceError> {
-        let (moves, looked_up) = self.resolve(at, pairs);
-        let ready = self.ownership.content_is_durable(looked_up, &moves);
+        let mut moves = std::mem::take(&mut self.moves);
+        moves.clear();
+        let done = self.carry_out_as(at, pairs, &mut moves);
+        self.moves = moves;
+        done
+    }
+
+    /// The same; `moves` is empty, and becomes the pairs with their pages.
+    fn carry_out_as(
+        &mut self,
+        at: SimTime,
+        pairs: &[RemapPair],
+        moves: &mut Vec<Move>,
+    ) -> Result<SimTime, DeviceError> {
+        let looked_up = self.resolve(at, pairs, moves);
+        let ready = self.ownership.content_is_durable(looked_up, moves);
         let seq = self.medium.take_seq();
         let end = match self.nvm() {
-            Some(_) => self.write_intent(ready, seq, &moves)?,
-            None => self.without_erasing(|drive| drive.write_log(ready, seq, &moves))?,
+            Some(_) => self.write_intent(ready, seq, moves)?,
+            None => self.without_erasing(|drive| drive.write_log(ready, seq, moves))?,
         };
-        let updated = self.move_map(&moves);
-        self.apply_intent(end, seq, &moves);
+        let updated = self.move_map(moves);
+        self.apply_intent(end, seq, moves);
         self.counters.remapped_pairs += pairs.len() as u64;
         self.ownership.note_remap(at, seq, end);
         self.write_full_records(at)?;
@@ -98,17 +112,16 @@ impl Drive {
         Ok(at)
     }
 
-    /// Looks the sources up; returns also when that is done.
-    fn resolve(&mut self, at: SimTime, pairs: &[RemapPair]) -> (Vec<Move>, SimTime) {
+    /// Looks the sources up; returns when that is done.
+    fn resolve(&mut self, at: SimTime, pairs: &[RemapPair], moves: &mut Vec<Move>) -> SimTime {
         let mut spent = SimSpan::ZERO;
-        let mut resolve = |pair: &RemapPair| {
+        for pair in pairs {
             let (to, from) = (page_of(pair.to), page_of(pair.from));
             let (ppn, cost) = self.translation.lookup(from);
             spent += self.charge(cost);
-            Move { ppn, to, from }
-        };
-        let moves = pairs.iter().map(&mut resolve).collect();
-        (moves, at + spent)
+            moves.push(Move { ppn, to, from });
+        }
+        at + spent
     }
 
     /// Points the destinations at the pages and the sources nowhere; returns what the map takes for

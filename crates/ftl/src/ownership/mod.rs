@@ -8,6 +8,7 @@ mod nvm;
 mod reverse;
 mod segmented_log;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use dovetail_block::{DeviceError, DeviceInfo, HeldRemaps, RemapPair, RemapWhen};
@@ -212,24 +213,25 @@ impl Ownership {
     ///
     /// # Errors
     /// A drive that does not remap, pairs that it cannot take.
-    pub(crate) fn admit(
+    pub(crate) fn admit<'a>(
         &mut self,
         info: &DeviceInfo,
-        pairs: &[RemapPair],
+        pairs: &'a [RemapPair],
         when: RemapWhen,
-    ) -> Result<Vec<RemapPair>, DeviceError> {
+    ) -> Result<Cow<'a, [RemapPair]>, DeviceError> {
         let Some(remaps) = &mut self.remaps else { return Err(DeviceError::Unsupported("remap")) };
         remaps.held.admit(info, pairs, when)?;
-        Ok(match when {
-            RemapWhen::Held(_) => Vec::new(),
-            _ => [remaps.held.of(when), pairs].concat(),
+        Ok(match (when, remaps.held.of(when)) {
+            (RemapWhen::Held(_), _) => Cow::Borrowed(&[]),
+            (_, []) => Cow::Borrowed(pairs),
+            (_, held) => Cow::Owned([held, pairs].concat()),
         })
     }
 
     /// Holds pairs that are remapped later, forgets those that were remapped now.
     pub(crate) fn take_held(&mut self, pairs: &[RemapPair], when: RemapWhen) {
         if let Some(remaps) = &mut self.remaps {
-            remaps.held.take(pairs, when);
+            let _executed = remaps.held.executed_with(pairs, when);
         }
     }
 
