@@ -3,7 +3,8 @@
 //! As `extent`, with three differences, each of which `docs/mapping-caches.md` has the gain of:
 //! - *Ahead.* An access that goes on with a sequence (see `sequences.rs`) and misses brings in all
 //!   runs from there to the end of its translation page: the page was read anyway, and they are
-//!   wanted next. So a log that goes on in a page reads it once.
+//!   wanted next. So a log that goes on in a page reads it once. A trim goes on with the one before
+//!   wherever that was in the page: what dies lies scattered, and hosts sort their discards.
 //! - *Compact.* What the runs of a translation page take is the least of three forms: see
 //!   [`page_bytes`].
 //! - *Kept by reads.* A run that is read again, and not by a sequence, is protected from those that
@@ -63,6 +64,8 @@ struct Lanes {
     runs: Runs,
     reads: Sequences,
     changes: Sequences,
+    /// The page of the last trim.
+    trimmed: Option<TranslationPage>,
 }
 
 impl Lanes {
@@ -72,13 +75,22 @@ impl Lanes {
             runs: Runs::new(config, page_bytes),
             reads: Sequences::new(SEQUENCES),
             changes: Sequences::new(SEQUENCES),
+            trimmed: None,
         }
     }
 
     /// Tells whether an access goes on with a sequence.
     fn goes_on(&mut self, entry: Entry, access: Access) -> bool {
         let sequences = if access == Access::Read { &mut self.reads } else { &mut self.changes };
-        sequences.visit(entry).is_some()
+        let follows = sequences.visit(entry).is_some();
+        let is_near = access == Access::Trim && self.trim_is_near(entry);
+        follows || is_near
+    }
+
+    /// Notes the page of a trim, and tells whether the one before was in it, too.
+    fn trim_is_near(&mut self, entry: Entry) -> bool {
+        let page = Some(self.config.page_of(entry));
+        std::mem::replace(&mut self.trimmed, page) == page
     }
 
     /// A run that is cached was used.

@@ -9,6 +9,7 @@ pub(super) struct Lanes {
     held: SetRuns,
     reads: Sequences,
     changes: Sequences,
+    trimmed: Option<TranslationPage>,
 }
 
 impl Lanes {
@@ -17,6 +18,7 @@ impl Lanes {
             held: SetRuns::new(config),
             reads: Sequences::new(SEQUENCES),
             changes: Sequences::new(SEQUENCES),
+            trimmed: None,
         }
     }
 
@@ -101,7 +103,12 @@ impl Model for Lanes {
         self.held.join_changed(shape);
         let is_read = access == Access::Read;
         let sequences = if is_read { &mut self.reads } else { &mut self.changes };
-        let goes_on = sequences.visit(entry).is_some();
+        let mut goes_on = sequences.visit(entry).is_some();
+        if access == Access::Trim {
+            let page = Some(self.held.config.page_of(entry));
+            goes_on |= self.trimmed == page;
+            self.trimmed = page;
+        }
         let found = self.held.position(entry);
         match found {
             Some(at) => {
