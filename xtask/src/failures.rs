@@ -1,4 +1,4 @@
-//! The failed tests of a run once more at its end, as a long output is often cut before it.
+//! Repeats the failed tests of a run at its end: logs of long runs are often cut.
 
 use std::io::{self, BufRead, Write};
 

@@ -25,7 +25,9 @@ mod truth_times;
 
 use std::io::BufReader;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
 const PACKAGES: [(&str, &str); 10] = [
@@ -249,13 +251,16 @@ fn test_workspace(extra: &[String]) -> Result<(), String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--workspace", "--no-fail-fast"]).args(extra).stdout(Stdio::piped());
     let shown = format!("{command:?}");
-    let told = |error| format!("{shown}: {error}");
-    let mut running = command.spawn().map_err(told)?;
+    let mut running = start(&mut command)?;
     let output = BufReader::new(running.stdout.take().ok_or("no output")?);
-    let failures = failures::copy(output, std::io::stdout()).map_err(told)?;
-    let status = running.wait().map_err(told)?;
-    eprint!("{}", String::from_utf8_lossy(&failures));
-    if status.success() { Ok(()) } else { Err(format!("{shown} failed with {status}")) }
+    let (send, failures) = mpsc::channel();
+    std::thread::spawn(move || send.send(failures::copy(output, std::io::stdout())));
+    let status = running.wait();
+    // a program that a test left behind may hold the output open
+    if let Ok(Ok(failures)) = failures.recv_timeout(Duration::from_secs(10)) {
+        eprint!("{}", String::from_utf8_lossy(&failures));
+    }
+    ended_well(&shown, status)
 }
 
 /// The referees that DOVETAIL_WITHOUT declares as absent: names, separated by commas.
@@ -420,8 +425,20 @@ fn cargo(arguments: &[&str], extra: &[String], environment: &[(&str, &str)]) -> 
 
 fn run(command: &mut Command) -> Result<(), String> {
     let shown = format!("{command:?}");
-    let status = command.status().map_err(|error| format!("{shown} cannot be started: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{shown} failed with {status}")) }
+    let status = start(command)?.wait();
+    ended_well(&shown, status)
+}
+
+fn start(command: &mut Command) -> Result<Child, String> {
+    command.spawn().map_err(|error| format!("{command:?} cannot be started: {error}"))
+}
+
+fn ended_well(shown: &str, status: std::io::Result<ExitStatus>) -> Result<(), String> {
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{shown} failed with {status}")),
+        Err(error) => Err(format!("{shown}: {error}")),
+    }
 }
 
 /// Installs those Debian packages that are missing when run as root, and otherwise names them.

@@ -193,7 +193,9 @@ impl HeldRemaps {
                 Cow::Borrowed(&[])
             }
             RemapWhen::WithHeld(batch) => {
-                let mut all = self.batches.remove(&batch).unwrap_or_default();
+                let Some(mut all) = self.batches.remove(&batch) else {
+                    return Cow::Borrowed(pairs);
+                };
                 all.extend_from_slice(pairs);
                 Cow::Owned(all)
             }

@@ -21,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::front_end::{FLUSH, FrontEnd, WRITE};
 
-/// Time limit of a guest; it takes some ten seconds on an idle machine (assumed for a loaded one).
+/// Time limit of a guest; it takes half a minute on an idle machine (assumed for a loaded one).
 const TIMEOUT: Duration = Duration::from_secs(900);
 
 /// The beginning of every guest's script. The host's files are the root, for reading only.
@@ -115,10 +115,15 @@ fn run(drive: &str, rest: &[&str], script: &str) -> Option<serde_json::Value> {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let mut serving = Running::serve(drive, &socket, rest);
-    let guest = Running::boot(&kernel, script, &socket, folder.path());
+    let mut guest = Running::boot(&kernel, script, &socket, folder.path());
     let told = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     let begun = Instant::now();
-    while !told("end").ends_with('\n') && begun.elapsed() < TIMEOUT {
+    let is_over = |guest: &mut Running| {
+        told("end").ends_with('\n')
+            || begun.elapsed() > TIMEOUT
+            || !matches!(guest.0.try_wait(), Ok(None))
+    };
+    while !is_over(&mut guest) {
         thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(told("end").trim(), "done", "{}\n{}", told("log"), told("console"));

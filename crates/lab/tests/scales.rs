@@ -76,13 +76,12 @@ fn what_writes_no_nodes_is_the_same_at_three_scales() {
     stay(SCALES, &stacks.map(|name| (name, 0.05, 0.03)));
 }
 
+/// The fewer nodes of small files (see [`with_nodes`]) leave the drive more writes to move.
 #[test]
-fn logs_with_nodes_move_by_what_the_nodes_make() {
-    let nodes = spread([128.0, 64.0, 32.0].into_iter().map(|below| with_nodes(1.0 / below)));
-    assert!((0.15..0.18).contains(&nodes), "{nodes}");
-    // a log of a busy volume sends no discards, and the drive moves more: 6.6 % fewer calls at 1/32;
-    // an fsync writes the inode once a tick of the clock, so slower runs write more of them
-    stay(SCALES, &[("iplfs", nodes / 2.0, nodes), ("f2fs-lfs", 0.08, 0.08)]);
+fn logs_with_nodes_move_by_less_than_the_nodes_make() {
+    // iplfs: 4.7 % of the calls and 9.0 % of the amplification; f2fs-lfs 6.6 % fewer calls at 1/32:
+    // a log of a busy volume sends no discards, and an fsync writes the inode once a tick
+    stay(SCALES, &[("iplfs", 0.08, 0.12), ("f2fs-lfs", 0.08, 0.08)]);
 }
 
 #[test]

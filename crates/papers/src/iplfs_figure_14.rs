@@ -13,7 +13,7 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "File server over disk utilisation: the drive's write amplification and throughput on F2FS and IPLFS",
     source: "Kim et al., IPLFS, ATC'22: figure 14 and section 6.2; job as published with its code",
     setup: "Filebench's file server, 50 threads, files of 2 MiB, on the whole drive of 230 GiB for 300 s; file sets of 50 to 95 % of it, of which four fifths are there at a time \
-            (prealloc=80); F2FS mounted mode=lfs; a host with 8 GB. IPLFS discards 16 ranges every 50 ms whatever else is under way, F2FS 8 and only when the device is idle.",
+            (prealloc=80); F2FS mounted mode=lfs; a host with 8 GB. IPLFS discards up to 80,000 ranges every 50 ms whatever else is under way, F2FS 8 and only when the device is idle.",
     reduced: 32,
     run,
     sensitivity: None,

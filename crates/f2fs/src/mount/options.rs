@@ -151,7 +151,7 @@ pub struct Options {
     /// sysfs `gc_*_sleep_time`.
     pub gc_sleep: GcSleep,
     /// sysfs `max_discard_request`: discards that the background sends in a round, every 50 ms; 8 of
-    /// F2FS and 16 of IPLFS if `None`.
+    /// F2FS and 80,000 of IPLFS if `None`.
     pub max_discard_request: Option<NonZeroU32>,
     /// sysfs `gc_urgent`: sections are cleaned twice a second, idle or not.
     pub gc_urgent: bool,

@@ -3,8 +3,8 @@
 //! As `extent`, with three differences, each of which `docs/mapping-caches.md` has the gain of:
 //! - *Ahead.* An access that goes on with a sequence (see `sequences.rs`) and misses brings in all
 //!   runs from there to the end of its translation page: the page was read anyway, and they are
-//!   wanted next. So a log that goes on in a page reads it once. A trim goes on with the one before
-//!   wherever that was in the page: what dies lies scattered, and hosts sort their discards.
+//!   wanted next. So a log that goes on in a page reads it once. A trim also goes on with the last
+//!   one if that was in the same page: what dies lies scattered, and hosts discard it in order.
 //! - *Compact.* What the runs of a translation page take is the least of three forms: see
 //!   [`page_bytes`].
 //! - *Kept by reads.* A run that is read again, and not by a sequence, is protected from those that

@@ -29,7 +29,6 @@ impl Drive {
     ) -> Result<SimTime, DeviceError> {
         let all = self.ownership.admit(&self.device_info(), pairs, when)?;
         let done = self.execute(at, &all)?;
-        self.ownership.take_held(pairs, when);
         self.counters.remaps += 1;
         // It is carried out: a host that was told of an error would repeat it and find nothing at
         // its sources.

@@ -209,7 +209,7 @@ impl Ownership {
     }
 
     /// Checks that pairs can be remapped; returns all that are to be remapped now: with those that
-    /// were held before, or none if these are to be held.
+    /// were held before, which are held no more, or none if these are to be held.
     ///
     /// # Errors
     /// A drive that does not remap, pairs that it cannot take.
@@ -221,18 +221,7 @@ impl Ownership {
     ) -> Result<Cow<'a, [RemapPair]>, DeviceError> {
         let Some(remaps) = &mut self.remaps else { return Err(DeviceError::Unsupported("remap")) };
         remaps.held.admit(info, pairs, when)?;
-        Ok(match (when, remaps.held.of(when)) {
-            (RemapWhen::Held(_), _) => Cow::Borrowed(&[]),
-            (_, []) => Cow::Borrowed(pairs),
-            (_, held) => Cow::Owned([held, pairs].concat()),
-        })
-    }
-
-    /// Holds pairs that are remapped later, forgets those that were remapped now.
-    pub(crate) fn take_held(&mut self, pairs: &[RemapPair], when: RemapWhen) {
-        if let Some(remaps) = &mut self.remaps {
-            let _executed = remaps.held.executed_with(pairs, when);
-        }
+        Ok(remaps.held.executed_with(pairs, when))
     }
 
     /// The non-volatile memory of the drive.

@@ -171,9 +171,9 @@ mod tests {
         assert_eq!(discard_step(&iplfs_pace(&LARGE), true, 5_000), DiscardStep::Send);
         assert_eq!(discard_step(&iplfs_pace(&LARGE), false, 0), DiscardStep::Sleep(50));
         assert_eq!((iplfs_pace(&LARGE).commands, segmented_pace(&LARGE).commands), (80_000, 8));
-        let published = DiscardFacts { commands: NonZeroU32::new(80_000), ..LARGE };
-        let commands = [iplfs_pace(&published), segmented_pace(&published)].map(|p| p.commands);
-        assert_eq!(commands, [80_000; 2]);
+        let told = DiscardFacts { commands: NonZeroU32::new(16), ..LARGE };
+        let commands = [iplfs_pace(&told), segmented_pace(&told)].map(|pace| pace.commands);
+        assert_eq!(commands, [16; 2]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) const SECTION: u64 = IPLFS_SECTION as u64 * BLOCKS_IN_SEGMENT as u64;
 const WORDS: usize = (SECTION / 64) as usize;
 /// Words that take memory together.
 const CHUNK: usize = 64;
-/// Extents that are looked for at a time: at the usual pace enough for three seconds.
+/// Extents that are looked for at a time at least: rounds of sixteen take them for three seconds.
 const RANKED: usize = 1024;
 
 /// One section's bitmap, least significant bit first.
