@@ -90,6 +90,10 @@ pub struct DriveConfig {
     pub command_serial: SimSpan,
     /// Added to `command_serial` for each 4 KiB of a write.
     pub write_serial_4k: SimSpan,
+    /// A flush takes so long from when all that it waits for is on flash; one comes after another.
+    pub flush: SimSpan,
+    /// A write with FUA takes so long from when it is on flash, beside others.
+    pub fua: SimSpan,
     /// Cores that take commands side by side, at least 1.
     pub cores: u32,
     /// The cache of its map, if that lies on flash and is paged on demand; without it all of the
@@ -282,6 +286,8 @@ impl DriveConfig {
             write_command: None,
             command_serial: SimSpan::ZERO,
             write_serial_4k: SimSpan::ZERO,
+            flush: SimSpan::ZERO,
+            fua: SimSpan::ZERO,
             cores: 1,
             remap: None,
             devirtualize: None,

@@ -45,6 +45,7 @@ mod cleaner;
 mod config;
 mod controller;
 mod drive;
+mod durability;
 #[cfg(unix)]
 mod emulated;
 mod fdp;

@@ -116,7 +116,7 @@ fn timing(timing: &DriveTiming) -> String {
     format!(
         "Page read {}, program {}, erase {}; 4 KiB over a channel {}, over the link {} (read) and {} \
          (write); a command {} (write {}), of which no other is taken for {} and {} more for 4 KiB of a write, on {} \
-         core{}; an access to the map {}.",
+         core{}; a flush {} and a write with FUA {} beyond their programs; an access to the map {}.",
         page(&timing.cell_read_ns, timing.read_ns),
         page(&timing.cell_program_ns, timing.program_ns),
         list(&[timing.erase_ns]),
@@ -129,6 +129,8 @@ fn timing(timing: &DriveTiming) -> String {
         list(&[timing.write_serial_4k_ns]),
         timing.cores,
         if timing.cores == 1 { "" } else { "s" },
+        list(&[timing.flush_ns]),
+        list(&[timing.fua_ns]),
         list(&[timing.map_access_ns]),
     )
 }

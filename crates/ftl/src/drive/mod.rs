@@ -38,6 +38,7 @@ use crate::cache::Occupancy;
 use crate::cleaner::Cleaner;
 use crate::config::{ConfigError, DriveConfig, StreamsBy};
 use crate::controller::Controller;
+use crate::durability::{Durability, Promise};
 use crate::lines::{LineId, Lines};
 use crate::log_block::LogBlocks;
 use crate::mapping::MapCost;
@@ -81,6 +82,7 @@ pub struct Drive {
     /// That of writes, where they have a link of their own.
     write_link_until: SimTime,
     controller: Controller,
+    durability: Durability,
     /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
     at_work: SimTime,
     /// Lines that were read often.
@@ -184,6 +186,7 @@ impl Drive {
             link_backlog_until: SimTime::ZERO,
             write_link_until: SimTime::ZERO,
             controller: Controller::new(config.cores),
+            durability: Durability::new(&config),
             at_work: SimTime::ZERO,
             to_refresh: VecDeque::new(),
             past_cache: false,
@@ -603,6 +606,7 @@ impl Drive {
         self.before_command(at)?;
         self.translation.begin_request(0);
         let at = self.take_command(at, &command);
+        let promise = Promise::of(&command);
         let done = match command {
             Command::Devirtualize(asked) => return self.devirtualize(at, asked),
             command if self.touches_open_names(&command) => self.submit_renamed(at, command)?,
@@ -616,7 +620,7 @@ impl Drive {
             Command::UpdateHandles(handles) => self.update_handles(at, handles)?,
             refused => return Err(refused.unsupported()),
         };
-        Ok(Completion::at(done))
+        Ok(Completion::at(self.durability.given(promise, done)))
     }
 }
 

@@ -123,6 +123,8 @@ impl Profile {
                 host.command_serial_us.unwrap_or_default(),
             )?,
             write_serial_4k: us("host.write_serial_4k_us", serial_4k)?,
+            flush: us("host.flush_us", host.flush_us.unwrap_or_default())?,
+            fua: us("host.fua_us", host.fua_us.unwrap_or_default())?,
             cores: self.int("host.cores", host.cores.unwrap_or(1), 1, 256)?,
             power_loss_protection: host.power_loss_protection.unwrap_or(false),
             ..config

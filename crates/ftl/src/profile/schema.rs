@@ -124,6 +124,10 @@ table! {
         write_command_us: f64,
         /// Added to `command_serial_us` for each 4 KiB of a write. Left out: none.
         write_serial_4k_us: f64,
+        /// From the end of the programs that a flush waits for to its own. Left out: none.
+        flush_us: f64,
+        /// From the end of a FUA write's programs to its own. Left out: none.
+        fua_us: f64,
         /// Left out: one.
         cores: i64,
         /// Left out: none.

@@ -194,6 +194,8 @@ impl ZoneLayout {
                 write_command: None,
                 command_serial: SimSpan::ZERO,
                 write_serial_4k: SimSpan::ZERO,
+                flush: SimSpan::ZERO,
+                fua: SimSpan::ZERO,
                 zones: None,
                 ..drive.clone()
             };

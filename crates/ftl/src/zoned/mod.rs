@@ -31,6 +31,7 @@ use dovetail_time::{SimSpan, SimTime};
 use crate::config::{ConfigError, DriveConfig};
 use crate::controller::Controller;
 use crate::drive::{Drive, transfer};
+use crate::durability::{Durability, Promise};
 use crate::stats::Counters;
 use config::ZoneLayout;
 use pool::Pool;
@@ -74,6 +75,7 @@ pub struct ZonedDrive {
     link_backlog_until: SimTime,
     write_link_until: SimTime,
     controller: Controller,
+    durability: Durability,
     counters: Counters,
     own: OwnWrites,
     /// Counts of the page-mapped part when the drive was recovered.
@@ -146,6 +148,7 @@ impl ZonedDrive {
             seq: Seq(last.max().unwrap_or_default().0 + 1),
             slots: vec![Some(SimTime::ZERO); layout.slots as usize],
             controller: Controller::new(config.cores),
+            durability: Durability::new(&config),
             active: BTreeMap::new(),
             in_flight: BinaryHeap::new(),
             in_flight_blocks: 0,
@@ -293,6 +296,7 @@ impl ZonedDrive {
 
     fn perform(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         let at = self.take_command(at, &command);
+        let promise = Promise::of(&command);
         let done = match command {
             Command::Read { range, into } => self.read(at, range, into)?,
             Command::Write { range, data, hints, fua } => {
@@ -301,6 +305,7 @@ impl ZonedDrive {
             Command::Append { zone, blocks, data, hints, fua } => {
                 let (_, start) = self.table.append_to(zone, blocks)?;
                 let done = self.write(at, BlockRange::new(start, blocks), data, hints, fua)?;
+                let done = self.durability.given(promise, done);
                 return Ok(Completion::with(done, Answer::Addresses(vec![start])));
             }
             Command::Flush => self.flush(at)?,
@@ -308,7 +313,7 @@ impl ZonedDrive {
             Command::Zone { start, action } => self.act(at, start, action)?,
             refused => return Err(refused.unsupported()),
         };
-        Ok(Completion::at(done))
+        Ok(Completion::at(self.durability.given(promise, done)))
     }
 
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {

@@ -61,6 +61,8 @@ fn timing(config: &DriveConfig) -> DriveTiming {
         write_command_ns: config.write_command.unwrap_or(config.command).as_ns(),
         command_serial_ns: config.command_serial.as_ns(),
         write_serial_4k_ns: config.write_serial_4k.as_ns(),
+        flush_ns: config.flush.as_ns(),
+        fua_ns: config.fua.as_ns(),
         cores: config.cores,
         map_access_ns: config.map_access.as_ns(),
     }

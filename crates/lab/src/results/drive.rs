@@ -66,6 +66,12 @@ pub struct DriveTiming {
     pub command_serial_ns: u64,
     /// Added to it for each 4 KiB of a write.
     pub write_serial_4k_ns: u64,
+    /// A flush, from the end of the programs that it waits for.
+    #[serde(default)]
+    pub flush_ns: u64,
+    /// A write with FUA, from the end of its programs.
+    #[serde(default)]
+    pub fua_ns: u64,
     /// Cores that take commands side by side.
     pub cores: u32,
     /// An access to the drive's memory.

@@ -24,10 +24,20 @@ pub(super) enum Pace {
     Rate { per_second: f64, even: bool },
 }
 
+/// The kind of a stream's commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    /// A write with FUA and then a flush: what Linux makes of a write to a block device that is
+    /// open with `O_DIRECT` and `O_SYNC`.
+    Synced,
+}
+
 /// Commands of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
-    pub(super) is_write: bool,
+    pub(super) kind: Kind,
     pub(super) blocks: u64,
     pub(super) order: Order,
     pub(super) pace: Pace,
@@ -78,12 +88,13 @@ impl Bench {
 
     fn submit(&mut self, at: SimTime, stream: &Stream, lba: u64) -> Result<SimTime, DeviceError> {
         let range = BlockRange::new(Lba(lba), stream.blocks);
-        let command = if stream.is_write {
+        let command = if stream.kind == Kind::Read {
+            Command::Read { range, into: None }
+        } else {
             let data = Data::Patterns(Pattern::new(self.version));
             self.version += stream.blocks;
-            Command::Write { range, data, hints: Hints::default(), fua: false }
-        } else {
-            Command::Read { range, into: None }
+            let fua = stream.kind == Kind::Synced;
+            Command::Write { range, data, hints: Hints::default(), fua }
         };
         Ok(self.drive.submit(at, command)?.done)
     }
@@ -102,16 +113,26 @@ impl Bench {
         let mut due = BinaryHeap::new();
         for (number, stream) in streams.iter().enumerate() {
             let starts = if let Pace::Depth(depth) = stream.pace { depth } else { 1 };
-            (0..starts).for_each(|_| due.push(Reverse((begin, number))));
+            (0..starts).for_each(|_| due.push(Reverse((begin, number, None))));
         }
         let mut end = begin;
         while (seen[0].latencies.len() as u64) < commands {
-            let Some(Reverse((at, number))) = due.pop() else { break };
+            // the third is the begin of a write whose flush is due
+            let Some(Reverse((at, number, written))) = due.pop() else { break };
             let stream = streams[number];
-            let lba = self.place(&stream, &mut next_block[number]);
-            let done = self.submit(at, &stream, lba)?;
+            let done = if written.is_some() {
+                self.drive.submit(at, Command::Flush)?.done
+            } else {
+                let lba = self.place(&stream, &mut next_block[number]);
+                self.submit(at, &stream, lba)?
+            };
+            if stream.kind == Kind::Synced && written.is_none() {
+                due.push(Reverse((done, number, Some(at))));
+                continue;
+            }
+            let at = written.unwrap_or(at);
             seen[number].latencies.push(done.since(at).as_ns());
-            due.push(Reverse((self.next_time(stream.pace, at, done), number)));
+            due.push(Reverse((self.next_time(stream.pace, at, done), number, None)));
             end = end.max(done);
             if number == 0 {
                 each(done);
@@ -161,11 +182,11 @@ mod tests {
         let mut bench = Bench::new(Drive::new(config).unwrap(), 1);
         let span = blocks / 64 * 64;
         let (order, pace) = (Order::InARow, Pace::Depth(4));
-        let fill = Stream { is_write: true, blocks: 64, order, pace, span };
+        let fill = Stream { kind: Kind::Write, blocks: 64, order, pace, span };
         bench.play(&[fill], span / 64, |_| {}).unwrap();
         bench.settle();
         let (order, pace) = (Order::AtRandom, Pace::Depth(1));
-        let read = Stream { is_write: false, blocks: 1, order, pace, span };
+        let read = Stream { kind: Kind::Read, blocks: 1, order, pace, span };
         let seen = bench.play(&[read], 1000, |_| {}).unwrap();
         // controller, cell array, 4 KiB over a channel of 800 MB/s and a link of 3,400 MB/s, map
         let us = 6.7 + 3.0 + 5.12 + 1.205 + 0.05;

@@ -6,7 +6,7 @@ use dovetail_block::{BLOCK_SIZE, DeviceError};
 use dovetail_ftl::{Drive, Overrides, Profile};
 use dovetail_time::Ratio;
 
-use super::load::{Bench, Order, Pace, Seen, Stream};
+use super::load::{Bench, Kind, Order, Pace, Seen, Stream};
 use super::{MeasuredError, Setting, ZoneTest};
 
 /// Blocks of a command that fills a drive: 1 MiB.
@@ -39,6 +39,11 @@ pub enum Workload {
     Writes {
         /// Writes in flight.
         depth: u32,
+    },
+    /// Writes of 4 KiB in a row to an empty drive, each with FUA and a flush behind it.
+    Synced {
+        /// Writers, one write in flight each.
+        jobs: u32,
     },
     /// Random reads or writes of 4 KiB within 256 MiB that were written in a row: what the classes
     /// of cards are measured by.
@@ -99,6 +104,10 @@ impl fmt::Display for Workload {
             }
             Self::InARow { depth } => write!(f, "reads of 1 MiB in a row, {depth} in flight"),
             Self::Writes { depth } => write!(f, "random writes of 4 KiB, {depth} in flight"),
+            Self::Synced { jobs } => {
+                let plural = if *jobs == 1 { "" } else { "s" };
+                write!(f, "synced writes of 4 KiB, {jobs} job{plural}")
+            }
             Self::Near { is_write, depth } => {
                 let kind = if *is_write { "writes" } else { "reads" };
                 write!(f, "random {kind} of 4 KiB within 256 MiB, {depth} in flight")
@@ -141,25 +150,33 @@ impl Workload {
         Ok(match self {
             Self::Reads { blocks: each, depth } => {
                 fill(&mut bench, blocks)?;
-                let reads = stream(false, each, Order::AtRandom, Pace::Depth(depth), blocks);
+                let reads = stream(Kind::Read, each, Order::AtRandom, Pace::Depth(depth), blocks);
                 one(&mut bench, reads)?
             }
             Self::InARow { depth } => {
                 fill(&mut bench, blocks)?;
-                let reads = stream(false, FILL_BLOCKS, Order::InARow, Pace::Depth(depth), blocks);
+                let reads =
+                    stream(Kind::Read, FILL_BLOCKS, Order::InARow, Pace::Depth(depth), blocks);
                 in_windows(&mut bench, reads, scale.value())?
             }
-            Self::Writes { depth } => {
-                one(&mut bench, stream(true, 1, Order::AtRandom, Pace::Depth(depth), blocks))?
+            Self::Writes { depth } => one(
+                &mut bench,
+                stream(Kind::Write, 1, Order::AtRandom, Pace::Depth(depth), blocks),
+            )?,
+            Self::Synced { jobs } => {
+                let pace = Pace::Depth(jobs);
+                one(&mut bench, stream(Kind::Synced, 1, Order::InARow, pace, blocks))?
             }
             Self::Near { is_write, depth } => {
                 fill(&mut bench, NEAR_BLOCKS)?;
-                let pace = Pace::Depth(depth);
-                one(&mut bench, stream(is_write, 1, Order::AtRandom, pace, NEAR_BLOCKS))?
+                let (kind, pace) =
+                    (if is_write { Kind::Write } else { Kind::Read }, Pace::Depth(depth));
+                one(&mut bench, stream(kind, 1, Order::AtRandom, pace, NEAR_BLOCKS))?
             }
             Self::Fill => {
                 // one thread with one write in flight, as drive tests have it
-                let writes = stream(true, FILL_BLOCKS, Order::InARow, Pace::Depth(1), blocks);
+                let writes =
+                    stream(Kind::Write, FILL_BLOCKS, Order::InARow, Pace::Depth(1), blocks);
                 in_windows(&mut bench, writes, scale.value())?
             }
             Self::Overwrite { gib } => {
@@ -173,8 +190,8 @@ impl Workload {
     }
 }
 
-fn stream(is_write: bool, blocks: u64, order: Order, pace: Pace, span: u64) -> Stream {
-    Stream { is_write, blocks, order, pace, span }
+fn stream(kind: Kind, blocks: u64, order: Order, pace: Pace, span: u64) -> Stream {
+    Stream { kind, blocks, order, pace, span }
 }
 
 fn one(bench: &mut Bench, stream: Stream) -> Result<Observed, DeviceError> {
@@ -184,7 +201,7 @@ fn one(bench: &mut Bench, stream: Stream) -> Result<Observed, DeviceError> {
 
 /// Fills the first `blocks` in a row and lets the drive rest.
 fn fill(bench: &mut Bench, blocks: u64) -> Result<(), DeviceError> {
-    let writes = stream(true, FILL_BLOCKS, Order::InARow, Pace::Depth(8), blocks);
+    let writes = stream(Kind::Write, FILL_BLOCKS, Order::InARow, Pace::Depth(8), blocks);
     bench.play(&[writes], blocks / FILL_BLOCKS, |_| {})?;
     bench.settle();
     Ok(())
@@ -210,7 +227,7 @@ fn in_windows(bench: &mut Bench, all: Stream, scale: f64) -> Result<Observed, De
 
 fn overwrite(bench: &mut Bench, used: u64) -> Result<Observed, DeviceError> {
     fill(bench, used)?;
-    let writes = stream(true, 1, Order::AtRandom, Pace::Depth(128), used);
+    let writes = stream(Kind::Write, 1, Order::AtRandom, Pace::Depth(128), used);
     let (mut count, mut begin, mut decay) = (0, bench.now, Vec::new());
     let window = (used / DECAY_WINDOWS).max(1);
     bench.play(&[writes], used * 9 / 5, |done| {
@@ -234,13 +251,13 @@ fn overwrite(bench: &mut Bench, used: u64) -> Result<Observed, DeviceError> {
 
 fn at_rate(bench: &mut Bench, blocks: u64, writes: f64) -> Result<Observed, DeviceError> {
     fill(bench, blocks)?;
-    let aging = stream(true, 1, Order::AtRandom, Pace::Depth(64), blocks);
+    let aging = stream(Kind::Write, 1, Order::AtRandom, Pace::Depth(64), blocks);
     bench.play(&[aging], blocks * 3 / 2, |_| {})?;
     bench.settle();
     let pace = |per_second| Pace::Rate { per_second, even: false };
     let streams = [
-        stream(false, 1, Order::AtRandom, pace(writes / 100.0), blocks),
-        stream(true, 1, Order::AtRandom, pace(writes), blocks),
+        stream(Kind::Read, 1, Order::AtRandom, pace(writes / 100.0), blocks),
+        stream(Kind::Write, 1, Order::AtRandom, pace(writes), blocks),
     ];
     two(bench, &streams)
 }
@@ -252,13 +269,13 @@ fn beside(
     depth: u32,
 ) -> Result<Observed, DeviceError> {
     fill(bench, blocks)?;
-    let reads = stream(false, 1, Order::AtRandom, Pace::Depth(depth), blocks);
+    let reads = stream(Kind::Read, 1, Order::AtRandom, Pace::Depth(depth), blocks);
     if mb_per_s == 0.0 {
         return one(bench, reads);
     }
     let per_second = mb_per_s * 1e6 / (32 * BLOCK_SIZE) as f64;
     let pace = Pace::Rate { per_second, even: true };
-    two(bench, &[reads, stream(true, 32, Order::InARow, pace, blocks / 32 * 32)])
+    two(bench, &[reads, stream(Kind::Write, 32, Order::InARow, pace, blocks / 32 * 32)])
 }
 
 /// Reads and writes side by side.
