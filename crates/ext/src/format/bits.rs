@@ -41,18 +41,28 @@ pub fn count_bits(map: &[u8], range: Range<usize>) -> usize {
 
 /// The first bit of `range` that is `on`; bits beyond the end are clear.
 pub fn next_bit(map: &[u8], range: Range<usize>, on: bool) -> Option<usize> {
-    let skipped = if on { 0 } else { 0xFF };
+    let skipped = if on { 0 } else { u64::MAX };
     let mut n = range.start;
     while n < range.end {
-        if n.is_multiple_of(8) && map.get(n / 8) == Some(&skipped) {
-            n += 8;
-        } else if bit(map, n) == on {
-            return Some(n);
-        } else {
-            n += 1;
+        let found = (word(map, n / 8) ^ skipped) >> (n % 8);
+        if found != 0 {
+            let first = n + found.trailing_zeros() as usize;
+            return (first < range.end).then_some(first);
         }
+        n = (n / 8 + 8) * 8;
     }
     None
+}
+
+/// The eight bytes from `first` on; those beyond the end are 0.
+fn word(map: &[u8], first: usize) -> u64 {
+    if let Some(bytes) = map.get(first..first + 8) {
+        return u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    }
+    let mut bytes = [0; 8];
+    let rest = map.get(first..).unwrap_or_default();
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_le_bytes(bytes)
 }
 
 #[cfg(test)]

@@ -185,13 +185,15 @@ impl<D: Scheduler> Ext<D> {
             goal.clamp(self.superblock.first_data_block.into(), self.superblock.blocks_count - 1),
         );
         let (first, offset) = self.superblock.group_of(goal);
-        if !self.groups.cannot_hold(first, 1)
+        // what begins right at the goal continues the file
+        let begins = least.min(16);
+        let is_hopeless =
+            self.groups.cannot_hold(first, ideal) && !self.are_free(first, offset, begins)?;
+        if !is_hopeless
             && let Some((start, len)) = self.find_run(first, offset, ideal)?
+            && ((start == offset && len >= begins) || len >= ideal)
         {
-            // what begins right at the goal continues the file
-            if (start == offset && len >= least.min(16)) || len >= ideal {
-                return Ok(Some((self.in_group(first, start), len)));
-            }
+            return Ok(Some((self.in_group(first, start), len)));
         }
         let mut best = None;
         for wanted in [ideal, least] {

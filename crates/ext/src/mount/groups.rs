@@ -3,6 +3,8 @@
 //! A group's map for taking blocks has more bits set than the bitmap on disk: blocks freed in the
 //! running transaction, and windows kept for files. It is made when it is first needed.
 
+use std::ops::Range;
+
 use dovetail_block::Scheduler;
 
 use super::Ext;
@@ -18,8 +20,35 @@ struct GroupState {
     desc: Group,
     /// Bits of blocks that must not be taken.
     taken: Option<Vec<u8>>,
-    /// No run of free blocks is longer, if known.
-    longest: Option<u32>,
+    longest: Option<Longest>,
+}
+
+/// What is known of the longest run of free blocks in a group: none is longer.
+#[derive(Clone, Copy, Debug)]
+struct Longest {
+    /// The first such run, counted from the group's begin.
+    start: u32,
+    blocks: u32,
+    /// It is there still: nothing of it was taken.
+    is_there: bool,
+}
+
+impl GroupState {
+    /// Blocks of the group are taken.
+    fn took(&mut self, range: &Range<usize>) {
+        if let Some(longest) = &mut self.longest {
+            let end = (longest.start + longest.blocks) as usize;
+            longest.is_there &= range.end <= longest.start as usize || end <= range.start;
+        }
+    }
+
+    /// The longest run, if it is known where that is and that it is shorter than `wanted`; `None`
+    /// within if the group has none.
+    fn longest_below(&self, wanted: u32) -> Option<Option<(u32, u32)>> {
+        let Longest { start, blocks, .. } =
+            self.longest.filter(|longest| longest.is_there && longest.blocks < wanted)?;
+        Some((blocks > 0).then_some((start, blocks)))
+    }
 }
 
 /// All groups, and the sums of what is free.
@@ -80,12 +109,25 @@ impl Groups {
     /// No run of the group is as long as this.
     pub(super) fn cannot_hold(&self, group: GroupNo, blocks: u32) -> bool {
         let state = &self.list[group.0 as usize];
-        state.desc.free_blocks == 0 || state.longest.is_some_and(|longest| longest < blocks)
+        state.desc.free_blocks == 0 || state.longest.is_some_and(|longest| longest.blocks < blocks)
     }
+}
 
-    pub(super) fn set_longest(&mut self, group: GroupNo, longest: u32) {
-        self.list[group.0 as usize].longest = Some(longest);
+/// The first run of clear bits in `range` that has `wanted`, cut to that, or else the longest.
+fn first_free_run(map: &[u8], range: Range<usize>, wanted: u32) -> Option<(u32, u32)> {
+    let (mut at, mut best) = (range.start, None);
+    while let Some(start) = next_bit(map, at..range.end, false) {
+        let most = range.end.min(start + wanted as usize);
+        at = next_bit(map, start..most, true).unwrap_or(most);
+        let run = (start as u32, (at - start) as u32);
+        if run.1 >= wanted {
+            return Some(run);
+        }
+        if best.is_none_or(|(_, longest)| longest < run.1) {
+            best = Some(run);
+        }
     }
+    best
 }
 
 /// The bits that are set in the bitmap of a group that was never written: what copies of the
@@ -177,33 +219,38 @@ impl<D: Scheduler> Ext<D> {
         initial_bitmap(group, &descs, &self.superblock, self.block_size())
     }
 
-    /// Free blocks of `range` in a group, from `from` on: the first run that has at least `wanted`,
-    /// or else the longest.
+    /// Free blocks of a group, from `from` on: the first run that has `wanted`, or else the longest.
     pub(super) fn find_run(
         &mut self,
         group: GroupNo,
         from: u32,
         wanted: u32,
     ) -> Result<Option<(u32, u32)>, Error> {
-        let end = self.superblock.group_blocks(group) as usize;
-        let map = self.taken(group)?;
-        let (mut at, mut best) = (from as usize, None);
-        while let Some(start) = next_bit(map, at..end, false) {
-            let most = end.min(start + wanted as usize);
-            let stop = next_bit(map, start..most, true).unwrap_or(most);
-            let len = (stop - start) as u32;
-            if len >= wanted {
-                return Ok(Some((start as u32, len)));
-            }
-            if best.is_none_or(|(_, longest)| longest < len) {
-                best = Some((start as u32, len));
-            }
-            at = stop;
+        let blocks = from as usize..self.superblock.group_blocks(group) as usize;
+        if from == 0
+            && let Some(longest) = self.groups.list[group.0 as usize].longest_below(wanted)
+        {
+            debug_assert_eq!(first_free_run(self.taken(group)?, blocks, wanted), longest);
+            return Ok(longest);
         }
-        if from == 0 {
-            self.groups.set_longest(group, best.map_or(0, |(_, len)| len));
+        let found = first_free_run(self.taken(group)?, blocks, wanted);
+        if from == 0 && found.is_none_or(|(_, blocks)| blocks < wanted) {
+            let (start, blocks) = found.unwrap_or_default();
+            let longest = Longest { start, blocks, is_there: true };
+            self.groups.list[group.0 as usize].longest = Some(longest);
         }
-        Ok(best)
+        Ok(found)
+    }
+
+    /// The first `blocks` blocks of a group from `from` on can be taken.
+    pub(super) fn are_free(
+        &mut self,
+        group: GroupNo,
+        from: u32,
+        blocks: u32,
+    ) -> Result<bool, Error> {
+        let range = from as usize..(from + blocks) as usize;
+        Ok(next_bit(self.taken(group)?, range, true).is_none())
     }
 
     /// Tells the device of all blocks that can be taken: it may still hold something of them.
@@ -225,9 +272,13 @@ impl<D: Scheduler> Ext<D> {
     /// Marks blocks as kept, or no longer kept, without using them.
     pub(super) fn keep(&mut self, start: BlockAddr, blocks: u32, kept: bool) -> Result<(), Error> {
         let (group, first) = self.superblock.group_of(start);
-        set_bits(self.taken(group)?, first as usize..(first + blocks) as usize, kept);
-        if !kept {
-            self.groups.list[group.0 as usize].longest = None;
+        let range = first as usize..(first + blocks) as usize;
+        set_bits(self.taken(group)?, range.clone(), kept);
+        let state = &mut self.groups.list[group.0 as usize];
+        if kept {
+            state.took(&range);
+        } else {
+            state.longest = None;
         }
         Ok(())
     }
@@ -238,6 +289,7 @@ impl<D: Scheduler> Ext<D> {
         let range = first as usize..(first + blocks) as usize;
         self.init_block_bitmap(group)?;
         set_bits(self.taken(group)?, range.clone(), true);
+        self.groups.list[group.0 as usize].took(&range);
         let (at, place) = (self.groups.desc(group).block_bitmap, Place::BlockBitmap(group));
         let map = self.edit_meta(at, Kind::Plain, place)?;
         Corrupt::check_equal(
