@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     scales: Vec<Ratio>,
     /// An experiment: a key of the figure's stacks with another value, as in a stack's file;
     /// drive.TABLE.KEY for a figure of the drive, mount for more mount options, STACK:KEY for one
-    /// stack alone. The statements stay the paper's.
+    /// stack with its variants. The statements stay the paper's.
     #[arg(long, value_name = "[STACK:]KEY=VALUE", conflicts_with = "list")]
     with: Vec<Change>,
     /// Seed of all that is random.

@@ -47,9 +47,16 @@ impl fmt::Display for Change {
 }
 
 impl Change {
+    /// A stack is named as a whole, or its variants together by what stands before their commas.
+    fn is_meant_for(&self, name: &str) -> bool {
+        let Some(meant) = &self.stack else { return true };
+        name.strip_prefix(meant.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+    }
+
     /// The stack with the change, if it is meant; `None` if it is not.
     fn applied(&self, stack: &Stack) -> Result<Option<Stack>, BenchError> {
-        if self.stack.as_ref().is_some_and(|name| *name != stack.name) {
+        if !self.is_meant_for(&stack.name) {
             return Ok(None);
         }
         if self.key == "mount" {
@@ -160,6 +167,14 @@ mod tests {
         assert!(
             stack.mount.ends_with("nodiscard") && stack.sysfs["gc_urgent"].as_integer() == Some(1)
         );
+    }
+
+    #[test]
+    fn variants_of_a_stack_change_together() {
+        let change: Change = "iplfs:memory=8GiB".parse().unwrap();
+        let meant = |name: &str| change.is_meant_for(name);
+        assert!(meant("iplfs") && meant("iplfs, one stream, lanes, 256 KiB"));
+        assert!(!meant("iplfs-2") && !meant("f2fs, iplfs") && !meant("f2fs"));
     }
 
     #[test]

@@ -53,10 +53,23 @@ struct Cache {
 impl Cache {
     const PAPER: Self = Self { used: 1.0, small: SMALL, share: SHARE, placed: true, spare: None };
 
-    fn mixed(self) -> Self {
+    const fn mixed(self) -> Self {
         Self { placed: false, ..self }
     }
 }
+
+/// Shares of the space that small objects have, beside the paper's configuration.
+const SMALL_SPACES: [f64; 3] = [0.16, 0.64, 0.9];
+/// Shares of the bytes that are small, beside the assumed one, where half of the drive is used.
+const SHARES_OF_SMALL: [f64; 2] = [0.75, 0.9];
+/// Other values of what is assumed.
+const OTHERS: [(&str, Cache); 5] = [
+    ("25 % of the bytes small", Cache { share: 0.25, ..Cache::PAPER }),
+    ("75 % of the bytes small", Cache { share: 0.75, ..Cache::PAPER }),
+    ("90 % of the bytes small", Cache { share: 0.9, ..Cache::PAPER }),
+    ("7 % of spare flash", Cache { spare: Some(7.0), ..Cache::PAPER }),
+    ("20 % of spare flash", Cache { spare: Some(20.0), ..Cache::PAPER }),
+];
 
 fn failed(error: &dyn std::fmt::Display) -> BenchError {
     BenchError::Drive(error.to_string())
@@ -147,27 +160,37 @@ fn outcome(setting: &Setting<'_>, cache: Cache) -> Result<Outcome, BenchError> {
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let waf = |cache| outcome(setting, cache).map(|outcome| outcome.waf);
     let half = Cache { used: 0.5, ..Cache::PAPER };
-    let (full_mixed, full_placed) =
-        (outcome(setting, Cache::PAPER.mixed())?, outcome(setting, Cache::PAPER)?);
+    let of_small = |share| Cache { share, ..half }.mixed();
+    let mut caches = vec![Cache::PAPER.mixed(), Cache::PAPER, half.mixed(), half];
+    caches.extend(SHARES_OF_SMALL.map(of_small));
+    caches.extend(SMALL_SPACES.iter().flat_map(|&small| both(Cache { small, ..Cache::PAPER })));
+    caches.extend(OTHERS.iter().flat_map(|(_, cache)| both(*cache)));
+    let seen = setting.each(&caches, |cache| outcome(setting, *cache))?;
+    let ([full_mixed, full_placed], half) = ([&seen[0], &seen[1]], &seen[2..4]);
+    let (more_small, rest) = seen[4..].split_at(SHARES_OF_SMALL.len());
+    let (spaces, others) = rest.split_at(2 * SMALL_SPACES.len());
     let mut comparisons = vec![
-        within("half of the drive used, no placement", "", 1.3, waf(half.mixed())?, 1.1),
-        within("half of the drive used, placement", "", 1.03, waf(half)?, 1.1),
+        within("half of the drive used, no placement", "", 1.3, half[0].waf, 1.1),
+        within("half of the drive used, placement", "", 1.03, half[1].waf, 1.1),
         within("all of the drive used, no placement", "", 3.5, full_mixed.waf, 1.25),
         within("all of the drive used, placement", "", 1.03, full_placed.waf, 1.1),
-        fewer_events(&full_mixed, &full_placed),
+        fewer_events(full_mixed, full_placed),
     ];
-    comparisons.extend(shares_of_space(setting)?);
-    comparisons.extend(assumed(setting)?);
-    for share in [0.75, 0.9] {
-        let mixed = waf(Cache { share, ..half }.mixed())?;
+    comparisons.extend(shares_of_space([full_mixed, full_placed], spaces)?);
+    comparisons.extend(assumed(others));
+    for (share, mixed) in SHARES_OF_SMALL.iter().zip(more_small) {
         let percent = share * 100.0;
         let what = format!("half used, {percent:.0} % of the bytes small: no placement");
-        comparisons.push(Comparison::shown(what, rounded(mixed)));
+        comparisons.push(Comparison::shown(what, rounded(mixed.waf)));
     }
     let results = setting.no_runs(FIGURE.name);
     Ok(Reproduction { comparisons, results })
+}
+
+/// Without placement, and with it.
+fn both(cache: Cache) -> [Cache; 2] {
+    [cache.mixed(), cache]
 }
 
 fn fewer_events(mixed: &Outcome, placed: &Outcome) -> Comparison {
@@ -180,14 +203,13 @@ fn fewer_events(mixed: &Outcome, placed: &Outcome) -> Comparison {
     )
 }
 
-/// The gain over the share of space for small objects.
-fn shares_of_space(setting: &Setting<'_>) -> Result<Vec<Comparison>, BenchError> {
-    const SHARES: [f64; 4] = [0.04, 0.16, 0.64, 0.9];
-    let mut gains = Vec::new();
-    for small in SHARES {
-        let cache = Cache { small, ..Cache::PAPER };
-        gains.push((outcome(setting, cache.mixed())?.waf, outcome(setting, cache)?.waf));
-    }
+/// The gain over the share of space for small objects: the paper's, then [`SMALL_SPACES`].
+fn shares_of_space(
+    paper: [&Outcome; 2],
+    others: &[Outcome],
+) -> Result<Vec<Comparison>, BenchError> {
+    let mut gains = vec![(paper[0].waf, paper[1].waf)];
+    gains.extend(others.chunks_exact(2).map(|two| (two[0].waf, two[1].waf)));
     let shown =
         |&(mixed, placed): &(f64, f64)| format!("{} to {}", rounded(mixed), rounded(placed));
     let text: Vec<String> = gains.iter().map(shown).collect();
@@ -213,23 +235,13 @@ fn shares_of_space(setting: &Setting<'_>) -> Result<Vec<Comparison>, BenchError>
 
 /// The share of bytes that are small and the spare flash are assumed: the main statement with
 /// others.
-fn assumed(setting: &Setting<'_>) -> Result<Vec<Comparison>, BenchError> {
-    let others = [
-        ("25 % of the bytes small", Cache { share: 0.25, ..Cache::PAPER }),
-        ("75 % of the bytes small", Cache { share: 0.75, ..Cache::PAPER }),
-        ("90 % of the bytes small", Cache { share: 0.9, ..Cache::PAPER }),
-        ("7 % of spare flash", Cache { spare: Some(7.0), ..Cache::PAPER }),
-        ("20 % of spare flash", Cache { spare: Some(20.0), ..Cache::PAPER }),
-    ];
-    let mut rows = Vec::new();
-    for (name, cache) in others {
-        let (mixed, placed) = (outcome(setting, cache.mixed())?.waf, outcome(setting, cache)?.waf);
-        rows.push(Comparison::shown(
+fn assumed(others: &[Outcome]) -> impl Iterator<Item = Comparison> {
+    OTHERS.iter().zip(others.chunks_exact(2)).map(|((name, _), two)| {
+        Comparison::shown(
             format!("all used, {name}: no placement to placement"),
-            format!("{} to {}", rounded(mixed), rounded(placed)),
-        ));
-    }
-    Ok(rows)
+            format!("{} to {}", rounded(two[0].waf), rounded(two[1].waf)),
+        )
+    })
 }
 
 #[cfg(test)]

@@ -32,10 +32,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
                    leave no room for table I's files";
         return Err(BenchError::Workload(why.into()));
     }
-    let measured: Vec<Measured> = LOADS
-        .iter()
-        .map(|load| measure::<F2fs<Drive>>(load, setting, Unit::Most))
-        .collect::<Result<_, _>>()?;
+    let measured =
+        setting.each(&LOADS, |load| measure::<F2fs<Drive>>(load, setting, Unit::Most))?;
     let mut comparisons: Vec<Comparison> = measured.iter().map(reduction).collect();
     let seconds: Vec<f64> = measured.iter().map(|run| seconds(run, setting)).collect();
     comparisons.push(Comparison::shown(

@@ -71,7 +71,7 @@ pub(crate) fn measure<F: OnDrive>(
 
 /// All loads of table I on ext3.
 pub(crate) fn measure_all(setting: &Setting<'_>, unit: Unit) -> Result<Vec<Measured>, BenchError> {
-    LOADS.iter().map(|load| measure::<Ext<Drive>>(load, setting, unit)).collect()
+    setting.each(&LOADS, |load| measure::<Ext<Drive>>(load, setting, unit))
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {

@@ -16,7 +16,7 @@ pub(crate) const FIGURE: Figure = Figure {
              figures 3, 7 and 8, sections II, VI-B and VI-C",
     setup: "The stack fsdv-ext3 in bench: fileserver with one thread, F3 for figure 3, F2 for the others. The tool runs once a minute, five times, metadata block by metadata block, \
             beside the workload: calls on the blocks in work wait, others go on. At a reduced scale the minute shrinks with the number of files. The paper names no rate: 10 ms pass after each call (assumed), so \
-            that about a third of the files is replaced in a minute, and another third grows. At full speed there are no pauses. \
+            that about a third of the files is replaced in a minute, and another third grows. At full speed there are no pauses, and two runs. \
             Means are over the time from the first run on. Throughput is calls of the workload in that time.",
     reduced: 8,
     run,
@@ -32,11 +32,17 @@ const SHORTER: [SimSpan; 3] =
     [SimSpan::from_us(5_000), SimSpan::from_us(2_500), SimSpan::from_us(1_250)];
 /// Runs of the tool.
 const RUNS: u32 = 5;
+/// Fewer at full speed: one thread goes round the files in turns, so some are appended to again and
+/// again and never replaced, and with five runs they fill the volume.
+const RUNS_AT_FULL_SPEED: u32 = 2;
 /// Thresh_HotFile: none, 1/40, 1/20 and 1/10 of the time between two runs.
 const THRESHOLDS: [(&str, u64); 4] = [("0", 0), ("1/40", 40), ("1/20", 20), ("1/10", 10)];
 
 /// Milliseconds (section VI-B).
 const BLOCKING_MS: f64 = 5.0;
+
+/// Tools that run at full speed, and none.
+const AT_FULL_SPEED: [Option<Tool>; 3] = [Some(Tool::with(0)), Some(Tool::BATCHES), None];
 
 /// Runs that process all files that changed but those that did so within a part of a minute.
 #[derive(Clone, Copy)]
@@ -71,6 +77,7 @@ struct Paced {
     workload: Box<dyn Workload>,
     minute: SimSpan,
     pause: SimSpan,
+    runs: u32,
     begin: Option<SimTime>,
     rests_until: SimTime,
     /// Calls since the first run.
@@ -79,7 +86,8 @@ struct Paced {
 
 impl Paced {
     fn new(workload: Box<dyn Workload>, minute: SimSpan, pause: SimSpan) -> Self {
-        Self { workload, minute, pause, begin: None, rests_until: SimTime::ZERO, calls: 0 }
+        let runs = if pause == SimSpan::ZERO { RUNS_AT_FULL_SPEED } else { RUNS };
+        Self { workload, minute, pause, runs, begin: None, rests_until: SimTime::ZERO, calls: 0 }
     }
 
     /// The first run begins a minute after the workload. It is to be within what is measured.
@@ -111,7 +119,7 @@ impl Workload for Paced {
 
     fn next(&mut self, thread: ThreadId, now: SimTime) -> Step {
         let begin = *self.begin.get_or_insert(now);
-        if now + SLACK >= begin + self.minute * u64::from(RUNS + 1) {
+        if now + SLACK >= begin + self.minute * u64::from(self.runs + 1) {
             Step::Done
         } else if now < self.rests_until {
             Step::Sleep(self.rests_until)
@@ -141,6 +149,8 @@ struct Seen {
     /// Mean of the map, bytes.
     map: f64,
     calls: f64,
+    /// Runs that have ended.
+    runs: u64,
     /// Mean time of a run, seconds.
     run_s: f64,
     /// Mean number of files of a run.
@@ -163,6 +173,7 @@ impl Seen {
         Self {
             map: mean(map.iter().sum::<u64>() as f64, map.len() as u64),
             calls: calls as f64,
+            runs: runs.count,
             run_s: mean(work.time_s, runs.count),
             files: mean(work.files as f64, runs.count),
             stalled_calls: work.stalled_calls,
@@ -217,34 +228,27 @@ fn watch(
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let (f2, f3) = (&LOADS[1], &LOADS[2]);
-    let paused = |load, tool| watch(load, setting, tool, PAUSE);
-    let (f3_with, f3_without) = (paused(f3, Some(Tool::with(0)))?, paused(f3, None)?);
-    let (f2_without, mut f2_with) = (paused(f2, None)?, Vec::new());
-    for (_, parts) in THRESHOLDS {
-        f2_with.push(paused(f2, Some(Tool::with(parts)))?);
-    }
-    let mut comparisons = vec![figure_3(&f3_with, &f3_without)];
-    comparisons.extend(figures_7_and_8(&f2_with, &f2_without));
-    for (name, with, without) in [("F3", &f3_with, &f3_without), ("F2", &f2_with[0], &f2_without)] {
+    let published = Some(Tool::with(0));
+    let mut watches = vec![(f3, published, PAUSE), (f3, None, PAUSE), (f2, None, PAUSE)];
+    watches.extend(THRESHOLDS.map(|(_, parts)| (f2, Some(Tool::with(parts)), PAUSE)));
+    watches.extend(SHORTER.iter().flat_map(|&pause| [(f2, published, pause), (f2, None, pause)]));
+    watches.extend(AT_FULL_SPEED.map(|tool| (f2, tool, SimSpan::ZERO)));
+    let seen = setting.each(&watches, |&(load, tool, pause)| watch(load, setting, tool, pause))?;
+    let (f3, f2_without) = (&seen[..2], &seen[2]);
+    let (f2_with, faster) = seen[3..].split_at(THRESHOLDS.len());
+    let (shorter, at_full_speed) = faster.split_at(2 * SHORTER.len());
+    let mut comparisons = vec![figure_3(&f3[0], &f3[1])];
+    comparisons.extend(figures_7_and_8(f2_with, f2_without));
+    for (name, with, without) in [("F3", &f3[0], &f3[1]), ("F2", &f2_with[0], f2_without)] {
         comparisons.extend([loss(name, with, without), blocking(name, with)]);
         comparisons.push(share_of_time(name, with, setting));
     }
-    let mut seen = vec![f3_with, f3_without, f2_without];
-    seen.append(&mut f2_with);
-    for pause in SHORTER {
-        let (with, without) =
-            (watch(f2, setting, Some(Tool::with(0)), pause)?, watch(f2, setting, None, pause)?);
-        comparisons.push(with_shorter_pauses(pause, &with, &without));
-        seen.extend([with, without]);
+    let shorter = SHORTER.into_iter().zip(shorter.chunks_exact(2));
+    comparisons.extend(shorter.map(|(pause, two)| with_shorter_pauses(pause, &two[0], &two[1])));
+    let without = &at_full_speed[AT_FULL_SPEED.len() - 1];
+    for (tool, with) in AT_FULL_SPEED.into_iter().flatten().zip(at_full_speed) {
+        comparisons.push(at_full_speed_with(tool, with, without));
     }
-    let at_full_speed = |tool| watch(f2, setting, tool, SimSpan::ZERO);
-    let without = at_full_speed(None)?;
-    for tool in [Tool::with(0), Tool::BATCHES] {
-        let with = at_full_speed(Some(tool))?;
-        comparisons.push(at_full_speed_with(tool, &with, &without));
-        seen.push(with);
-    }
-    seen.push(without);
     let runs = seen.into_iter().map(|seen| seen.result).collect();
     let results = Results::of(FIGURE.title.into(), setting.scale.value(), setting.seed, runs);
     Ok(Reproduction { comparisons, results })
@@ -305,9 +309,12 @@ fn at_full_speed_with(tool: Tool, with: &Seen, without: &Seen) -> Comparison {
     let what =
         format!("F2 at full speed, batches by {}: cost of the tool for the foreground", tool.unit);
     let (lost, calls) = (lost(with, without), with.stalled_calls);
-    let waits = rounded(with.stalled_ms);
-    let ours =
-        format!("{lost:.1} % (a run takes {:.2} s, {calls} calls waited {waits} ms)", with.run_s);
+    let ours = if with.runs == 0 {
+        format!("{lost:.1} % (no run came to its end)")
+    } else {
+        let waits = rounded(with.stalled_ms);
+        format!("{lost:.1} % (a run takes {:.2} s, {calls} calls waited {waits} ms)", with.run_s)
+    };
     Comparison::shown(what, ours)
 }
 

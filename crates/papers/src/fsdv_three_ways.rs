@@ -176,11 +176,7 @@ fn step<F: OnDrive>(rig: &mut Rig<F>, tool: &mut Option<Run>) -> Result<(), Benc
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let mut seen = Vec::new();
-    for way in ways() {
-        setting.go_on()?;
-        seen.push(way.measure(setting)?);
-    }
+    let seen = setting.each(&ways(), |way| way.measure(setting))?;
     let mut comparisons: Vec<Comparison> = seen.iter().map(shown).collect();
     comparisons.extend(in_whole(&seen)?);
     comparisons.push(against_paged(named(&seen, FSDV)?, &seen));

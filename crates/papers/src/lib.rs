@@ -70,9 +70,9 @@ pub mod theory;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dovetail_lab::Prepared;
 use dovetail_lab::bench::{BenchError, Experiment, Fill, Source, Stack};
 use dovetail_lab::results::{Results, RunResult};
+use dovetail_lab::{Prepared, run_all};
 use dovetail_time::Ratio;
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +145,7 @@ pub struct Setting<'a> {
     /// Ends all runs early when set.
     pub stop: &'a AtomicBool,
     /// Clock for figures that are measured on the host's own CPU; without it they are left out.
-    pub clock: Option<&'a dyn Fn() -> Duration>,
+    pub clock: Option<&'a (dyn Fn() -> Duration + Sync)>,
     /// Experiments on the figure's stacks; none for the figure itself.
     pub changes: &'a Changes,
 }
@@ -272,6 +272,20 @@ impl Setting<'_> {
     /// paper shows.
     fn go_on(&self) -> Result<(), BenchError> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
+    }
+
+    /// Does `work` for each part of a figure that needs no other one, on as many threads as there
+    /// may be runs at the same time. Results come in the order of the parts.
+    fn each<P: Sync, R: Send>(
+        &self,
+        parts: &[P],
+        work: impl Fn(&P) -> Result<R, BenchError> + Sync,
+    ) -> Result<Vec<R>, BenchError> {
+        let part = |_, part: &P| {
+            self.go_on()?;
+            work(part)
+        };
+        run_all(parts, self.threads, part).into_iter().collect()
     }
 
     /// A stack with the changes that the run is asked to make.

@@ -264,14 +264,12 @@ fn memory(seed: u64) -> Result<Comparison, BenchError> {
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let mut comparisons = vec![memory(setting.seed)?];
     for (name, workload) in WORKLOADS {
-        let mut costs = Vec::new();
-        for (store, profile) in STORES {
-            setting.go_on()?;
+        let costs = setting.each(&STORES, |(_, profile)| {
             let config = config(profile, setting.scale, setting.seed, Some(HELD_PAIRS))?;
-            let measured = measure(config, workload, setting.seed)?;
-            comparisons.push(shown(name, store, &measured));
-            costs.push(measured);
-        }
+            measure(config, workload, setting.seed)
+        })?;
+        let stores = STORES.into_iter().zip(&costs);
+        comparisons.extend(stores.map(|((store, _), measured)| shown(name, store, measured)));
         if let [table, log, flash] = &costs[..] {
             comparisons.extend(statements(name, [table, log, flash]));
         }
