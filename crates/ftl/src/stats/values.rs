@@ -7,6 +7,8 @@ use hdrhistogram::{Counter, Histogram};
 /// Values kept as they are: a histogram of three digits takes as much as 2,000 of them, and there
 /// may be one for each of thousands of threads.
 const FEW: usize = 64;
+/// Room that the first value makes.
+const VERY_FEW: usize = 8;
 
 /// Values with so many significant digits: the first ones as they are, more in a histogram that
 /// grows as needed.
@@ -40,6 +42,11 @@ impl<C: Counter> Values<C> {
     #[inline(never)]
     fn record_first(&mut self, value: u64) {
         if self.many.is_none() && self.few.len() < FEW {
+            if self.few.len() == self.few.capacity() {
+                // twice in all: most have either very few or more than FEW
+                let more = if self.few.is_empty() { VERY_FEW } else { FEW - self.few.len() };
+                self.few.reserve_exact(more);
+            }
             self.few.push(value);
         } else {
             put(self.grown(), value);

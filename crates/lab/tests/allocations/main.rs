@@ -72,7 +72,7 @@ const fn is_past_half(progress: Progress) -> bool {
 
 /// Stacks with the most that a call may allocate. What is left is not of calls: the windows of the
 /// series over time, checkpoints and commits, and with rm-ipu the reverse map's entries of a block.
-const MOST: [(&str, f64); 4] = [("f2fs", 0.2), ("rm-ipu", 0.25), ("ext4", 0.2), ("iplfs", 0.15)];
+const MOST: [(&str, f64); 4] = [("f2fs", 0.17), ("rm-ipu", 0.2), ("ext4", 0.14), ("iplfs", 0.1)];
 
 #[test]
 fn calls_allocate_next_to_nothing_once_a_run_is_under_way() {
