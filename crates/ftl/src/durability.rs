@@ -36,8 +36,13 @@ pub(crate) struct Durability {
 }
 
 impl Durability {
+    /// With capacitors nothing needs a promise.
     pub(crate) fn new(config: &DriveConfig) -> Self {
-        Self { flush: config.flush, fua: config.fua, flushed: SimTime::ZERO }
+        let (flush, fua) = match config.power_loss_protection {
+            true => (SimSpan::ZERO, SimSpan::ZERO),
+            false => (config.flush, config.fua),
+        };
+        Self { flush, fua, flushed: SimTime::ZERO }
     }
 
     /// Returns when a promise is given, with all of the command on flash at `on_flash`.

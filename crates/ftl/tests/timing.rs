@@ -152,9 +152,10 @@ fn a_command_after_an_idle_time_does_not_wait_for_the_map_updates_in_it() {
 /// FUA beside each other.
 #[test]
 fn a_flush_and_a_fua_write_take_what_the_profile_says() {
-    let spans = |flush, fua| {
+    let spans = |flush, fua, power_loss_protection| {
         let (flush, fua) = (SimSpan::from_us(flush), SimSpan::from_us(fua));
-        let mut drive = Drive::new(DriveConfig { flush, fua, ..with_planes(1) }).unwrap();
+        let config = DriveConfig { flush, fua, power_loss_protection, ..with_planes(1) };
+        let mut drive = Drive::new(config).unwrap();
         let data = Data::Patterns(Pattern::new(1));
         let range = BlockRange::new(Lba(0), 1);
         let command = Command::Write { range, data, hints: Hints::default(), fua: true };
@@ -163,7 +164,9 @@ fn a_flush_and_a_fua_write_take_what_the_profile_says() {
             [0, 1].map(|_| drive.submit(written, Command::Flush).unwrap().done.since(written));
         (written.as_ns(), first.as_ns(), second.as_ns())
     };
-    let ((written, first, second), (free, nothing, _)) = (spans(1000, 300), spans(0, 0));
+    let (written, first, second) = spans(1000, 300, false);
+    let (free, nothing, _) = spans(0, 0, false);
     assert_eq!(written, free + 300_000);
     assert_eq!((first, second), (nothing + 1_000_000, nothing + 2_000_000));
+    assert_eq!(spans(1000, 300, true), spans(0, 0, true), "capacitors");
 }
