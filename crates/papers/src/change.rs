@@ -118,11 +118,11 @@ impl Changes {
         missed.map(|(change, _)| change)
     }
 
-    /// A drive without a stack, with all changes of drives' figures.
+    /// A drive without a stack, with all changes of drives' figures; its name stands for a stack's.
     pub(crate) fn profile(&self, name: &str) -> Result<Profile, BenchError> {
         let failed = |error: ProfileError| BenchError::Drive(error.to_string());
         let of_drive = |(change, was_used): &(Change, AtomicBool)| {
-            let key = change.key.strip_prefix("drive.").filter(|_| change.stack.is_none())?;
+            let key = change.key.strip_prefix("drive.").filter(|_| change.is_meant_for(name))?;
             was_used.store(true, Ordering::Relaxed);
             Some((key.to_owned(), change.value()))
         };
@@ -196,6 +196,9 @@ mod tests {
         let changes = Changes::new(vec!["drive.timing.read_us=7".parse().unwrap()]);
         assert_ne!(drive(changes.profile("femu-32g").unwrap()), plain);
         assert_eq!(changes.missed().count(), 0);
+        let changes = Changes::new(vec!["femu-32g:drive.timing.read_us=7".parse().unwrap()]);
+        assert!(changes.profile("femu-32g-log").is_ok() && changes.missed().count() == 1);
+        assert_ne!(drive(changes.profile("femu-32g").unwrap()), plain);
         let changes = Changes::new(vec!["memory=2GiB".parse().unwrap()]);
         assert!(changes.profile("femu-32g").is_ok() && changes.missed().count() == 1);
     }

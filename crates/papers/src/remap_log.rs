@@ -6,7 +6,7 @@ use dovetail_block::{
     SectorRange,
 };
 use dovetail_ftl::stats::Cause;
-use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile};
+use dovetail_ftl::{Drive, DriveConfig, Overrides};
 use dovetail_lab::bench::BenchError;
 use dovetail_time::{Ratio, Rng, SimSpan, SimTime};
 
@@ -44,15 +44,15 @@ fn failed(error: &dyn std::fmt::Display) -> BenchError {
 
 /// A drive of a profile; with `held_pairs` instead of the profile's.
 fn config(
-    name: &str,
+    setting: &Setting<'_>,
+    profile: &str,
     scale: Ratio,
-    seed: u64,
     held_pairs: Option<i64>,
 ) -> Result<DriveConfig, BenchError> {
     let figures = held_pairs.map(|pairs| ("remap.held_pairs", pairs.into()));
-    let profile = Profile::load(name).map_err(|error| failed(&error))?;
+    let profile = setting.changes.profile(profile)?;
     let profile = profile.with_figures(figures).map_err(|error| failed(&error))?;
-    let overrides = Overrides { scale: Some(scale), seed, ..Overrides::default() };
+    let overrides = Overrides { scale: Some(scale), seed: setting.seed, ..Overrides::default() };
     profile.resolve(&overrides).map_err(|error| failed(&error))
 }
 
@@ -245,9 +245,9 @@ fn statements(workload: &str, [table, log, flash]: [&Costs; 3]) -> [Comparison; 
 }
 
 /// Bytes of non-volatile memory at full size.
-fn memory(seed: u64) -> Result<Comparison, BenchError> {
+fn memory(setting: &Setting<'_>) -> Result<Comparison, BenchError> {
     let bytes = |(_, profile): (&str, &str)| {
-        let drive = Drive::new(config(profile, Ratio::ONE, seed, None)?);
+        let drive = Drive::new(config(setting, profile, Ratio::ONE, None)?);
         Ok::<_, BenchError>(drive.map_err(|error| failed(&error))?.non_volatile_bytes())
     };
     let [table, log, flash] = [bytes(STORES[0])?, bytes(STORES[1])?, bytes(STORES[2])?];
@@ -262,10 +262,10 @@ fn memory(seed: u64) -> Result<Comparison, BenchError> {
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let mut comparisons = vec![memory(setting.seed)?];
+    let mut comparisons = vec![memory(setting)?];
     for (name, workload) in WORKLOADS {
         let costs = setting.each(&STORES, |(_, profile)| {
-            let config = config(profile, setting.scale, setting.seed, Some(HELD_PAIRS))?;
+            let config = config(setting, profile, setting.scale, Some(HELD_PAIRS))?;
             measure(config, workload, setting.seed)
         })?;
         let stores = STORES.into_iter().zip(&costs);
