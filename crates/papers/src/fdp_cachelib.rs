@@ -18,7 +18,7 @@ pub(crate) const FIGURE: Figure = Figure {
             not told, 9.6 % are assumed). Its cache has small objects, pages of 4 KiB at places that a hash gives, in 4 % of the space, and large ones in a log \
             that goes round the rest. Ours is that pair alone: random writes of 4 KiB, writes in order of 256 KiB. Which share of the bytes is small follows from the \
             traces and is not told: half is assumed, other shares and other spare flash stand beside it. With placement each has a handle of its own. \
-            Measured over two drive writes after three.",
+            Measured over two drive writes after three. At full size a run takes 10 GB of memory (-j).",
     reduced: 256,
     run,
     sensitivity: None,
