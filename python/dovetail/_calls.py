@@ -260,7 +260,7 @@ def reproduce(
     scale: Run at this scale
     with_: An experiment: a key of the figure's stacks with another value, as in a stack's file;
         drive.TABLE.KEY for a figure of the drive, mount for more mount options, STACK:KEY for
-        one stack alone. The statements stay the paper's
+        one stack with its variants. The statements stay the paper's
     seed: Seed of all that is random
     jobs: Runs at the same time; all cores if not given
     progress: True for bars, or a function that hears of dovetail.Progress.
