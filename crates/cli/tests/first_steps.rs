@@ -720,6 +720,19 @@ fn logs_of_a_fio_job_are_written_as_fio_writes_them() {
 }
 
 #[test]
+fn a_drive_without_flash_left_says_what_takes_more_than_the_files() {
+    // three quarters of the drive, but nearly each of its flash pages of 16 KiB
+    let update =
+        "[update]\nrw=randwrite\nbs=4k\nsize=180g\nio_size=400g\nnorandommap\noverwrite=1\n";
+    let folder = folder(&[("update.fio", update)]);
+    let bench = "bench update.fio --stack iplfs --drive nvme-250g --scale 1/512";
+    let message = refused(folder.path(), bench, 1);
+    let flash =
+        ", however scattered: a flash page of 16.0 KiB is taken while one of its blocks is in use";
+    assert!(message.contains("no space is left") && message.contains(flash), "{message}");
+}
+
+#[test]
 fn a_full_volume_says_how_much_was_wanted_and_how_much_there_is() {
     let write = "[big]\nrw=write\nbs=1m\nsize=300m\n";
     let read = "[big]\nrw=read\nbs=1m\nsize=300m\n";

@@ -12,8 +12,9 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "ext4 with a stream for each kind of its blocks: the drive's write amplification",
     source: "Rho et al., FStream: Managing Flash Streams in the File System, FAST'18 (abstract)",
     setup: "The paper gives journal, inodes, directories, other metadata and content of ext4 a stream each, on a drive of Samsung's with streams, under Filebench. Its amplification \
-            falls by 7 to 46 %. Ours has the same five kinds on the flash of femu-32g with eight streams, moved pages apart, cleaning when 4 % of the spare lines are left; a file server, \
-            a mail server and TPC-C on MariaDB, with other files 80 % of the drive. Both runs have the same drive; without streams all writes go to the first.",
+            falls by 7 to 46 %; under a NoSQL database, whose log has a stream by its name, by up to 81 %. Ours has the same five kinds on the flash of femu-32g with eight streams, moved \
+            pages apart, cleaning when 4 % of the spare lines are left; a file server and a mail server, with other files 80 % of the drive. TPC-C on MariaDB, of which the paper says nothing, \
+            is shown beside them. Both runs have the same drive; without streams all writes go to the first.",
     reduced: 16,
     run,
     sensitivity: None,
@@ -54,10 +55,15 @@ fn less(work: Work, results: &Results) -> Result<Comparison, BenchError> {
     let waf = |stack| of(results, stack).map(|run| run.totals.device_waf.unwrap_or(f64::NAN));
     let (one, streams) = (waf("one")?, waf("streams")?);
     let percent = (1.0 - streams / one) * 100.0;
+    let what = format!("{}: the drive's amplification with streams", work.name());
+    let ours = format!("{} to {}: {percent:.0} % less", rounded(one), rounded(streams));
+    if work == Work::Database {
+        return Ok(Comparison::shown(what, ours));
+    }
     Ok(Comparison {
-        what: format!("{}: the drive's amplification with streams", work.name()),
+        what,
         paper: "7 to 46 % less".into(),
-        ours: format!("{} to {}: {percent:.0} % less", rounded(one), rounded(streams)),
+        ours,
         rule: "7 to 46 % less".into(),
         agrees: (7.0..=46.0).contains(&percent),
     })

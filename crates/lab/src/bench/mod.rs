@@ -27,7 +27,7 @@ mod view;
 
 use std::fmt::Display;
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice};
+use dovetail_block::{BLOCK_SIZE, BlockDevice, free_blocks};
 use dovetail_host::{CheckedDevice, HostError, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
@@ -275,17 +275,37 @@ fn set_up<'a>(
 
 /// The room that the workload wants and the one that it has, behind a failure for want of it.
 fn room_wanted(run: &Session<'_>, error: &BenchError) -> String {
-    let is_full = matches!(error, BenchError::Call { source: dovetail_vfs::Error::NoSpace, .. });
+    let is_full = matches!(
+        error,
+        BenchError::Call { source: dovetail_vfs::Error::NoSpace, .. }
+            | BenchError::Background { source: dovetail_vfs::Error::NoSpace, .. }
+    );
     let wanted = run.threads.workload.wanted_bytes();
     if !is_full || wanted == 0 {
         return String::new();
     }
     let there = run.system.planner.info().capacity() * BLOCK_SIZE;
     format!(
-        "; all its files together have up to {}, the partition has {} with the file system's own",
+        "; all its files together have up to {}, the partition has {} with the file system's own{}",
         format_bytes(wanted),
-        format_bytes(there)
+        format_bytes(there),
+        flash_left(&run.system.planner)
     )
+}
+
+/// What takes more room of a drive's flash than the files have, if it has more addresses than flash.
+fn flash_left(planner: &Planner) -> String {
+    let Some(thin) = planner.info().capabilities.thin else { return String::new() };
+    let Ok(Some(blocks)) = free_blocks(&mut planner.clone()) else { return String::new() };
+    let taken = match thin.blocks_per_page {
+        1 => String::new(),
+        blocks => format!(
+            ": a flash page of {} is taken while one of its blocks is in use",
+            format_bytes(u64::from(blocks) * BLOCK_SIZE)
+        ),
+    };
+    let left = format_bytes(blocks * BLOCK_SIZE);
+    format!("; the drive's flash has room for {left} more, however scattered{taken}")
 }
 
 /// File system and drive can do what the devirtualizer needs.
