@@ -21,6 +21,7 @@ mod python;
 mod qemu_guest;
 mod record;
 mod serve_bench;
+mod trained;
 mod truth_times;
 
 use std::io::BufReader;
@@ -189,7 +190,7 @@ const CHORES: [Chore; 31] = [
     },
     Chore {
         name: "package",
-        about: "a program without libraries, as an archive and a Debian package: cargo xtask package [PROFILE] (dist)",
+        about: "a program without libraries, compiled by what a training counts, as an archive and a Debian package: cargo xtask package [PROFILE] (dist: ten minutes; release: without the training)",
         run: package::package,
     },
     Chore {

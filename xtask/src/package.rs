@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::files::{copy, write};
-use crate::{licences, run};
+use crate::{licences, run, trained};
 
 /// Folder of the results.
 const RESULTS: &str = "target/package";
@@ -13,10 +13,13 @@ const RESULTS: &str = "target/package";
 const MAINTAINER: [(&str, &str); 2] =
     [("DEBFULLNAME", "The Dovetail authors"), ("DEBEMAIL", "dovetail@localhost")];
 
-/// Builds everything. An argument is the cargo profile: `dist`, or `release`, which is built sooner.
+/// Builds everything. An argument is the cargo profile: `dist`, which is [`trained`], or another one,
+/// which is built sooner.
 pub(crate) fn package(arguments: &[String]) -> Result<(), String> {
     let profile = arguments.first().map_or("dist", String::as_str);
-    let program = build(profile)?;
+    let build = |flags: &str, folder: &Path| build(profile, flags, folder);
+    let flags = if profile == "dist" { trained::flags(build)? } else { String::new() };
+    let program = build(&flags, Path::new("target/static"))?;
     let version = env!("CARGO_PKG_VERSION");
     let stage = PathBuf::from(RESULTS).join("stage");
     if stage.exists() {
@@ -30,14 +33,16 @@ pub(crate) fn package(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The program, linked with its C library (glibc's `libc.a` is part of libc6-dev).
-fn build(profile: &str) -> Result<PathBuf, String> {
+/// The program, linked with its C library (glibc's `libc.a` is part of libc6-dev), with more flags
+/// for the compiler.
+fn build(profile: &str, flags: &str, folder: &Path) -> Result<PathBuf, String> {
     let target = "x86_64-unknown-linux-gnu";
     run(Command::new("cargo")
         .args(["build", "--locked", "-p", "dovetail-cli", "--profile", profile])
-        .args(["--target", target, "--target-dir", "target/static"])
-        .env("RUSTFLAGS", "-C target-feature=+crt-static"))?;
-    let program = Path::new("target/static").join(target).join(profile).join("dovetail");
+        .args(["--target", target, "--target-dir"])
+        .arg(folder)
+        .env("RUSTFLAGS", format!("-C target-feature=+crt-static {flags}")))?;
+    let program = folder.join(target).join(profile).join("dovetail");
     let linked = Command::new("ldd").arg(&program).output();
     let linked = linked.map_err(|error| format!("ldd: {error}"))?;
     let says = [linked.stdout, linked.stderr].concat();
