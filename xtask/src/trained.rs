@@ -63,3 +63,17 @@ fn output(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trainings_files_are_there_and_none_is_what_speed_is_measured_with() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let words = TRAINING.iter().flat_map(|job| job.split(' '));
+        let examples: Vec<&str> = words.filter(|word| word.starts_with("examples/")).collect();
+        assert!(examples.iter().all(|file| root.join(file).is_file()), "{examples:?}");
+        assert!(!examples.is_empty() && !examples.contains(&"examples/random-updates.fio"));
+    }
+}
