@@ -49,7 +49,7 @@ pub enum Event<L> {
 /// Sees each command that reaches the drive and has blocks.
 pub type Observer = Box<dyn FnMut(&Request)>;
 
-/// A plan that is blocked for so long will not be unblocked.
+/// A plan that is blocked for so long will not be unblocked if no other one is under way.
 const STUCK: SimSpan = SimSpan::from_ms(600_000);
 
 /// The drive, the block layer before it, and what the actors on it have under way.
@@ -294,11 +294,14 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
         Ok(None)
     }
 
+    /// Timers alone go on, and have for long. A plan may wait for hours of virtual time for one that
+    /// writes to a slow drive.
     fn is_stuck(&self) -> bool {
-        let blocked = self.blocked.values().flatten();
+        let blocked = || self.blocked.values().flatten();
         let mut since =
-            blocked.filter_map(|&slot| self.plans[slot].as_ref()?.progress.blocked_since);
+            blocked().filter_map(|&slot| self.plans[slot].as_ref()?.progress.blocked_since);
         since.any(|since| self.now.since(since) > STUCK)
+            && self.plans.iter().flatten().count() == blocked().count()
     }
 
     fn deadlock(&self) -> HostError {

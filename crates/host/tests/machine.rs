@@ -142,6 +142,46 @@ fn plans_that_wait_for_each_other_are_named() {
     assert!(error.contains("0 waits") && error.contains("1 waits"), "{error}");
 }
 
+/// Plays plans while a timer fires every ten seconds, for an hour at most; how many plans have ended.
+fn run_beside_a_timer(plans: Vec<Vec<PlanStep>>) -> Result<usize, HostError> {
+    const TIMER: u64 = 99;
+    let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO, Events::default());
+    let (wanted, mut ended) = (plans.len(), 0);
+    for (lane, steps) in plans.into_iter().enumerate() {
+        machine.start(SimTime::ZERO, lane as u64, Plan { steps });
+    }
+    machine.wake_at(SimTime::ZERO, TIMER);
+    while let Some(event) = machine.advance()? {
+        match event {
+            Event::Timer { at, .. }
+                if ended < wanted && at < SimTime::from_ns(3_600_000_000_000) =>
+            {
+                machine.wake_at(at + SimSpan::from_ms(10_000), TIMER);
+            }
+            Event::Ended { .. } => ended += 1,
+            _ => {}
+        }
+    }
+    Ok(ended)
+}
+
+#[test]
+fn timers_do_not_hide_plans_that_wait_for_each_other() {
+    let one = |mine, other| vec![PlanStep::Await(EventId(other)), PlanStep::Signal(EventId(mine))];
+    let error = run_beside_a_timer(vec![one(1, 2), one(2, 1)]).unwrap_err();
+    let HostError::Deadlock { at, .. } = error else { panic!("{error}") };
+    assert_eq!(at.as_ns() / 1_000_000_000, 610);
+}
+
+#[test]
+fn who_waits_for_a_plan_that_takes_an_hour_waits() {
+    let lock = LockId(0);
+    let until = |seconds: u64| PlanStep::Until(SimTime::from_ns(seconds * 1_000_000_000));
+    let holds = vec![PlanStep::Lock { lock, shared: false }, until(3_000), PlanStep::Unlock(lock)];
+    let waits = vec![PlanStep::Lock { lock, shared: true }, PlanStep::Unlock(lock)];
+    assert_eq!(run_beside_a_timer(vec![holds, waits]).unwrap(), 2);
+}
+
 #[test]
 fn an_event_that_has_come_holds_nobody() {
     let ends =
