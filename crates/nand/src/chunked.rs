@@ -48,6 +48,22 @@ impl<T: Clone + Default, const N: usize> Chunked<T, N> {
         &mut chunk[first % N..first % N + len]
     }
 
+    /// Copies neighbouring values, from `first` on as many as there are places for.
+    pub fn copy_to(&self, mut first: usize, mut places: &mut [T])
+    where
+        T: Copy,
+    {
+        while !places.is_empty() {
+            let here = places.len().min(N - first % N);
+            let (copied, rest) = places.split_at_mut(here);
+            match &self.chunks[first / N] {
+                Some(chunk) => copied.copy_from_slice(&chunk[first % N..first % N + here]),
+                None => copied.fill(self.empty),
+            }
+            (first, places) = (first + here, rest);
+        }
+    }
+
     /// Values of the chunks that were written, with their places.
     pub fn iter_written(&self) -> impl Iterator<Item = (usize, &T)> {
         let chunks = self.chunks.iter().enumerate();
@@ -110,6 +126,11 @@ mod tests {
         row.stretch_mut(996, 4).copy_from_slice(&[9, 8, 7, 6]);
         model[996..].copy_from_slice(&[9, 8, 7, 6]);
         assert!((0..1000).all(|index| row[index] == model[index]));
+        for (first, len) in [(0, 1000), (3, 1), (4, 12), (490, 30), (990, 10), (7, 0)] {
+            let mut copied = vec![77; len];
+            row.copy_to(first, &mut copied);
+            assert_eq!(copied, model[first..first + len]);
+        }
         assert_eq!(row.memory_bytes() - list, 3 * 16 * 4, "three chunks");
         assert_eq!(row.iter_written().filter(|(_, value)| **value > 0).count(), 8);
         assert!(row.iter_written().all(|(index, value)| model[index] == *value));

@@ -31,6 +31,10 @@ pub(super) trait Model {
     fn moved(&mut self, entry: Entry) -> bool;
     fn written(&mut self, page: TranslationPage);
     fn is_dirty(&self, entry: Entry) -> bool;
+    /// Entries that it holds, if it keeps runs of them.
+    fn entries_in_runs(&self) -> Option<u64> {
+        None
+    }
 }
 
 fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
@@ -158,6 +162,11 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
         assert_eq!(cache.is_dirty(entry), model.is_dirty(entry), "{}", at(step));
         let lost = unwritten.iter().find(|&&entry| !cache.is_dirty(entry));
         assert_eq!(lost, None, "{}: a change is neither cached nor on flash", at(step));
+        if let Some(held) = model.entries_in_runs() {
+            let dirty = (0..entries).filter(|&entry| cache.is_dirty(entry)).count() as u64;
+            let found = cache.occupancy();
+            assert_eq!((found.entries, found.dirty), (held, dirty), "{}", at(step));
+        }
     }
 }
 

@@ -54,6 +54,8 @@ impl Run {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageShape {
     pub(super) runs: u32,
+    /// Entries in them.
+    pub(super) entries: u32,
     /// Runs with flash pages. Two of them count as one if their addresses go on over a gap.
     pub(super) pieces: u32,
 }
@@ -71,6 +73,9 @@ pub(super) struct Runs {
     /// The translation pages with runs.
     pages: HashMap<TranslationPage, PageShape, FxBuildHasher>,
     bytes: u64,
+    /// Entries in all runs, and in the dirty ones.
+    entries: u64,
+    dirty: u64,
     links: Vec<Links>,
     /// The runs in the order of their use: those that are not protected, and those that are.
     lists: [List; 2],
@@ -89,6 +94,8 @@ impl Runs {
             by_start: BTreeMap::new(),
             pages: HashMap::default(),
             bytes: 0,
+            entries: 0,
+            dirty: 0,
             links: Vec::new(),
             lists: [List::default(); 2],
             changed: Vec::new(),
@@ -161,8 +168,13 @@ impl Runs {
         let mut shape = self.pages.get(&page).copied().unwrap_or_default();
         self.bytes -= (self.page_bytes)(&self.config, shape);
         let sign = if comes { 1 } else { -1 };
+        let entries = run.end - run.start;
         shape.runs = shape.runs.saturating_add_signed(sign);
+        shape.entries = shape.entries.saturating_add_signed(sign * entries as i32);
         shape.pieces = shape.pieces.saturating_add_signed(sign * pieces);
+        let dirty = if run.dirty { entries } else { 0 };
+        self.entries = self.entries.saturating_add_signed(i64::from(sign) * entries as i64);
+        self.dirty = self.dirty.saturating_add_signed(i64::from(sign) * dirty as i64);
         self.bytes += (self.page_bytes)(&self.config, shape);
         if shape.runs == 0 {
             self.pages.remove(&page);
@@ -318,15 +330,18 @@ impl Runs {
     }
 
     fn has_all_of(&self, page: TranslationPage) -> bool {
-        let runs = self.within(self.entries_of(page)).map(|slot| self.get(slot));
-        runs.map(|run| run.end - run.start).sum::<u64>() == self.config.page_entries()
+        let shape = self.pages.get(&page);
+        shape.is_some_and(|shape| u64::from(shape.entries) == self.config.page_entries())
     }
 
     /// The translation page is written.
     pub(super) fn clean(&mut self, page: TranslationPage) {
         let entries = self.entries_of(page);
         for &slot in self.by_start.range(entries).map(|(_, slot)| slot) {
-            self.slots[slot as usize].dirty = false;
+            let run = &mut self.slots[slot as usize];
+            if std::mem::take(&mut run.dirty) {
+                self.dirty -= run.end - run.start;
+            }
         }
     }
 
@@ -335,13 +350,7 @@ impl Runs {
     }
 
     pub(super) fn occupancy(&self) -> Occupancy {
-        let runs = || self.by_start.values().map(|&slot| self.get(slot));
-        let entries = |run: Run| run.end - run.start;
-        Occupancy {
-            entries: runs().map(entries).sum(),
-            dirty: runs().filter(|run| run.dirty).map(entries).sum(),
-            ..Occupancy::default()
-        }
+        Occupancy { entries: self.entries, dirty: self.dirty, ..Occupancy::default() }
     }
 }
 

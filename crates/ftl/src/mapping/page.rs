@@ -60,9 +60,7 @@ impl Mapping for PageMap {
     }
 
     fn copy_places(&self, first: Lpn, places: &mut [u32]) {
-        for (place, index) in places.iter_mut().zip(first.0 as usize..) {
-            *place = self.table[index];
-        }
+        self.table.copy_to(first.0 as usize, places);
     }
 
     #[inline]

@@ -70,4 +70,8 @@ impl Model for Extents {
     fn is_dirty(&self, entry: Entry) -> bool {
         self.0.is_dirty(entry)
     }
+
+    fn entries_in_runs(&self) -> Option<u64> {
+        Some(self.0.entries())
+    }
 }

@@ -138,4 +138,8 @@ impl Model for Lanes {
     fn is_dirty(&self, entry: Entry) -> bool {
         self.held.is_dirty(entry)
     }
+
+    fn entries_in_runs(&self) -> Option<u64> {
+        Some(self.held.entries())
+    }
 }

@@ -24,6 +24,10 @@ impl SetRuns {
         Self { config, runs: Vec::new(), changed: Vec::new() }
     }
 
+    pub(super) fn entries(&self) -> u64 {
+        self.runs.iter().map(|run| run.entries.len() as u64).sum()
+    }
+
     pub(super) fn position(&self, entry: Entry) -> Option<usize> {
         self.runs.iter().position(|run| run.entries.contains(&entry))
     }
@@ -141,7 +145,8 @@ impl SetRuns {
 
 /// Runs of one page, in the order of their entries.
 fn shape_of(runs: &[&SetRun]) -> PageShape {
-    let mut shape = PageShape { runs: runs.len() as u32, pieces: 0 };
+    let entries = runs.iter().map(|run| run.entries.len() as u32).sum();
+    let mut shape = PageShape { runs: runs.len() as u32, entries, pieces: 0 };
     let mut before = None;
     for run in runs.iter().filter(|run| run.distance != Some(None)) {
         shape.pieces += u32::from(run.distance.is_none() || run.distance != before);

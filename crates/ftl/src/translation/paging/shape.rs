@@ -6,6 +6,9 @@ use super::entries::entries_of;
 use crate::cache::{CacheConfig, Entry, Shape, TranslationPage};
 use crate::mapping::Mapping;
 
+/// Entries that are looked at together.
+const PIECE: usize = 1024;
+
 /// A translation page as seen by the cache.
 pub(super) struct CachedShape<'a> {
     pub(super) map: &'a dyn Mapping,
@@ -16,9 +19,13 @@ pub(super) struct CachedShape<'a> {
 impl Shape for CachedShape<'_> {
     fn runs(&self, page: TranslationPage) -> u32 {
         let entries = entries_of(page, self.config, self.host_pages);
-        let mut places = vec![0; (entries.end - entries.start) as usize];
-        self.map.copy_places(Lpn(entries.start), &mut places);
-        runs_of(&places)
+        let (mut runs, mut places) = (Runs::default(), [0; PIECE]);
+        for first in entries.clone().step_by(PIECE) {
+            let piece = &mut places[..PIECE.min((entries.end - first) as usize)];
+            self.map.copy_places(Lpn(first), piece);
+            runs.count(first, piece);
+        }
+        runs.number
     }
 
     fn place(&self, entry: Entry) -> Option<u64> {
@@ -32,22 +39,28 @@ impl Shape for CachedShape<'_> {
     }
 }
 
-/// Pieces of `places` that are mapped to flash pages as far from each other as they are themselves.
-/// 0 is nowhere.
-fn runs_of(places: &[u32]) -> u32 {
-    let mapped = (0..).zip(places).filter(|&(_, &place)| place != 0);
-    let starts = mapped.map(|(index, place)| place.wrapping_sub(index));
-    let (mut runs, mut before) = (0, None);
-    for start in starts {
-        runs += u32::from(before != Some(start));
-        before = Some(start);
+/// Runs of pages that are mapped to flash pages as far from each other as they are themselves.
+#[derive(Default)]
+struct Runs {
+    number: u32,
+    /// Where on flash page 0 would be if it belonged to the last run.
+    last: Option<u32>,
+}
+
+impl Runs {
+    /// Counts on, with where the pages from `first` on are; 0 is nowhere.
+    fn count(&mut self, first: u64, places: &[u32]) {
+        for (page, &place) in (first as u32..).zip(places).filter(|&(_, &place)| place != 0) {
+            let origin = Some(place.wrapping_sub(page));
+            self.number += u32::from(self.last != origin);
+            self.last = origin;
+        }
     }
-    runs
 }
 
 #[cfg(test)]
 mod tests {
-    use super::runs_of;
+    use super::Runs;
 
     #[test]
     fn runs_end_where_distances_differ() {
@@ -59,7 +72,12 @@ mod tests {
             (&[2, 1], 2),
             (&[0, 1, 0, 4], 2),
         ] {
-            assert_eq!(runs_of(places), runs, "{places:?}");
+            for cut in 0..=places.len() {
+                let mut counted = Runs::default();
+                counted.count(70, &places[..cut]);
+                counted.count(70 + cut as u64, &places[cut..]);
+                assert_eq!(counted.number, runs, "{places:?} cut at {cut}");
+            }
         }
     }
 }
