@@ -320,7 +320,8 @@ impl Setting<'_> {
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }
-        let broken = results.runs.iter().find_map(|run| run.error.clone());
+        let failure = |run: &RunResult| Some(format!("{}: {}", run.label, run.error.as_ref()?));
+        let broken = results.runs.iter().find_map(failure);
         broken.map_or(Ok(results), |error| Err(BenchError::Workload(error)))
     }
 }
