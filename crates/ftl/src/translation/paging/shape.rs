@@ -50,7 +50,9 @@ struct Runs {
 impl Runs {
     /// Counts on, with where the pages from `first` on are; 0 is nowhere.
     fn count(&mut self, first: u64, places: &[u32]) {
-        for (page, &place) in (first as u32..).zip(places).filter(|&(_, &place)| place != 0) {
+        for (index, &place) in (0..).zip(places).filter(|&(_, &place)| place != 0) {
+            // thin drives have pages beyond 32 bits; the difference of two is what counts
+            let page = (first as u32).wrapping_add(index);
             let origin = Some(place.wrapping_sub(page));
             self.number += u32::from(self.last != origin);
             self.last = origin;
@@ -72,11 +74,14 @@ mod tests {
             (&[2, 1], 2),
             (&[0, 1, 0, 4], 2),
         ] {
-            for cut in 0..=places.len() {
+            let begins = [0, 70, u64::from(u32::MAX) - 1, 1 << 40];
+            for (first, cut) in
+                begins.iter().flat_map(|n| (0..=places.len()).map(move |cut| (n, cut)))
+            {
                 let mut counted = Runs::default();
-                counted.count(70, &places[..cut]);
-                counted.count(70 + cut as u64, &places[cut..]);
-                assert_eq!(counted.number, runs, "{places:?} cut at {cut}");
+                counted.count(*first, &places[..cut]);
+                counted.count(first + cut as u64, &places[cut..]);
+                assert_eq!(counted.number, runs, "{places:?} at {first}, cut at {cut}");
             }
         }
     }
