@@ -190,7 +190,7 @@ const CHORES: [Chore; 31] = [
     },
     Chore {
         name: "package",
-        about: "a program without libraries, compiled by what a training counts, as an archive and a Debian package: cargo xtask package [PROFILE] (dist: ten minutes; release: without the training)",
+        about: "a program without libraries, optimised by a profile of example jobs, as an archive and a Debian package: cargo xtask package [PROFILE] (dist: ten minutes; release: without the profile)",
         run: package::package,
     },
     Chore {

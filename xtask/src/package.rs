@@ -13,7 +13,7 @@ const RESULTS: &str = "target/package";
 const MAINTAINER: [(&str, &str); 2] =
     [("DEBFULLNAME", "The Dovetail authors"), ("DEBEMAIL", "dovetail@localhost")];
 
-/// Builds everything. An argument is the cargo profile: `dist`, which is [`trained`], or another one,
+/// Builds everything. An argument is the cargo profile: `dist`, which is [`trained`], or `release`,
 /// which is built sooner.
 pub(crate) fn package(arguments: &[String]) -> Result<(), String> {
     let profile = arguments.first().map_or("dist", String::as_str);

@@ -1,5 +1,5 @@
-//! A program that is compiled twice: its first build counts which ways it takes through
-//! [`TRAINING`], the second one is laid out by these counts (profile-guided optimisation).
+//! Profile-guided optimisation: a first build counts the branches and calls of example jobs
+//! ([`TRAINING`]), and the compiler optimises the second build by these counts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use crate::run;
 
 /// Folder of the counts, and of the first build.
 const FOLDER: &str = "target/trained";
-/// What the first build plays, from the repository's root. Jobs that speed is measured with
+/// Commands of the first build, from the repository's root. Jobs that speed is measured with
 /// (random-updates.fio, uniform traces) are not among them.
 const TRAINING: [&str; 6] = [
     "bench examples/half-full.fio --stack f2fs,ext4 --drive nvme-250g --scale 1/64",
@@ -16,7 +16,7 @@ const TRAINING: [&str; 6] = [
     "bench examples/mariadb-tpcc.file.tsv.zst --stack f2fs,ext4 --cpus 4 --whole-at 1/32 --scale 1/32 --loops 0.5",
     "bench varmail --stack f2fs,rm-ipu,iplfs,ext4 -D runtime=10",
     "bench examples/raw-drive.fio --stack raw --precondition --scale 1/16",
-    "replay examples/f2fs-randwrite.blkparse.zst --drive femu-32g --scale 1/64 --precondition --wrap",
+    "replay examples/f2fs-randwrite.blkparse.zst --drive femu-32g --scale 1/16 --precondition --wrap",
 ];
 
 /// The compiler's flags for the second build. `build` makes the program with flags in a folder.
@@ -51,8 +51,8 @@ fn llvm_profdata() -> Result<PathBuf, String> {
         let added = run(Command::new("rustup").args(["component", "add", "llvm-tools"]));
         added.map_err(|error| {
             format!(
-                "the program is compiled by what llvm-profdata counts, which is missing ({error}): \
-                 `rustup component add llvm-tools`, or compile without: cargo xtask package release"
+                "profile-guided optimisation needs llvm-profdata, which is missing ({error}): \
+                 `rustup component add llvm-tools`, or build without: cargo xtask package release"
             )
         })?;
     }

@@ -142,7 +142,8 @@ fn plans_that_wait_for_each_other_are_named() {
     assert!(error.contains("0 waits") && error.contains("1 waits"), "{error}");
 }
 
-/// Plays plans while a timer fires every ten seconds, for an hour at most; how many plans have ended.
+/// Plays plans while a timer fires every ten seconds, for an hour at most; returns how many plans
+/// have ended.
 fn run_beside_a_timer(plans: Vec<Vec<PlanStep>>) -> Result<usize, HostError> {
     const TIMER: u64 = 99;
     let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO, Events::default());
@@ -174,7 +175,7 @@ fn timers_do_not_hide_plans_that_wait_for_each_other() {
 }
 
 #[test]
-fn who_waits_for_a_plan_that_takes_an_hour_waits() {
+fn who_waits_for_a_plan_that_takes_fifty_minutes_waits() {
     let lock = LockId(0);
     let until = |seconds: u64| PlanStep::Until(SimTime::from_ns(seconds * 1_000_000_000));
     let holds = vec![PlanStep::Lock { lock, shared: false }, until(3_000), PlanStep::Unlock(lock)];

@@ -293,7 +293,8 @@ fn room_wanted(run: &Session<'_>, error: &BenchError) -> String {
     )
 }
 
-/// What takes more room of a drive's flash than the files have, if it has more addresses than flash.
+/// The room that a drive with more addresses than flash has left, and the reason why its flash is
+/// full before the files have filled it.
 fn flash_left(planner: &Planner) -> String {
     let Some(thin) = planner.info().capabilities.thin else { return String::new() };
     let Ok(Some(blocks)) = free_blocks(&mut planner.clone()) else { return String::new() };

@@ -43,7 +43,7 @@ impl Shape for CachedShape<'_> {
 #[derive(Default)]
 struct Runs {
     number: u32,
-    /// Where on flash page 0 would be if it belonged to the last run.
+    /// The flash page of logical page 0 if that belonged to the last run, modulo 2^32.
     last: Option<u32>,
 }
 
