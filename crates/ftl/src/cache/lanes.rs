@@ -6,7 +6,7 @@
 //!   wanted next. So a log that goes on in a page reads it once. A trim also goes on with the last
 //!   one if that was in the same page: what dies lies scattered, and hosts discard it in order.
 //! - *Compact.* What the runs of a translation page take is the least of three forms: see
-//!   [`page_bytes`].
+//!   [`runs_bytes`].
 //! - *Kept by reads.* A run that is read again, and not by a sequence, is protected from those that
 //!   were used once. Writes protect nothing: in a log, what was written is not written again.
 
@@ -42,19 +42,25 @@ pub(super) const SEQUENCES: usize = 8;
 /// Share of the runs that may be protected (assumed; 20 to 50 % make little difference).
 pub(super) const PROTECTED_PERCENT: usize = 30;
 
-/// The least of three forms: a record for each run; two bits for each entry (not known, without a
-/// flash page, at the distance of the one before that has one, at another) and an address for each
-/// piece; a bit for each entry and an address for each.
+/// The least of three forms of the runs of a translation page, without its number:
+/// - a record for each run;
+/// - three bits for each entry (not known, or dirty or not: without a flash page, at the distance of
+///   the one before that has one, at another) and an address for each piece;
+/// - two bits for each entry (known, dirty) and an address for each.
+pub(super) fn runs_bytes(config: &CacheConfig, shape: PageShape) -> u64 {
+    let bits = |each: u64| (each * config.page_entries()).div_ceil(8);
+    let records = u64::from(shape.runs) * RUN_BYTES;
+    let marked = bits(3) + u64::from(shape.pieces) * ADDRESS_BYTES;
+    let plain = bits(2) + config.page_entries() * ADDRESS_BYTES;
+    records.min(marked).min(plain)
+}
+
+/// Bytes of a translation page with these runs.
 pub(super) fn page_bytes(config: &CacheConfig, shape: PageShape) -> u64 {
-    let (runs, pieces) = (u64::from(shape.runs), u64::from(shape.pieces));
-    let bits = config.page_entries().div_ceil(8);
-    let records = runs * RUN_BYTES;
-    let marked = 2 * bits + pieces * ADDRESS_BYTES;
-    let plain = bits + config.page_entries() * ADDRESS_BYTES;
-    match runs {
+    match shape.runs {
         0 => 0,
         1 => LONE_BYTES,
-        _ => NODE_BYTES + records.min(marked).min(plain),
+        _ => NODE_BYTES + runs_bytes(config, shape),
     }
 }
 

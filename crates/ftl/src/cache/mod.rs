@@ -115,8 +115,8 @@ pub struct Occupancy {
 
 /// The map as a cache sees it.
 pub trait Shape {
-    /// Pieces of a translation page within which physical addresses follow each other: what a
-    /// condensed page has to store.
+    /// Runs of a translation page: entries in a row whose flash pages follow each other, or that
+    /// have none.
     fn runs(&self, page: TranslationPage) -> u32;
 
     /// The flash page of an entry, if it has one; `None` behind the last entry.

@@ -6,6 +6,7 @@
 
 mod entries;
 mod extent;
+mod forms;
 mod lanes;
 mod pages;
 mod runs;
@@ -57,7 +58,7 @@ fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
 }
 
 /// The flash pages of entries.
-struct Places {
+pub(super) struct Places {
     config: CacheConfig,
     places: RefCell<BTreeMap<Entry, u64>>,
 }
@@ -78,20 +79,16 @@ impl Places {
 }
 
 /// A map in which nothing has a place.
-pub(super) fn nothing_mapped(config: CacheConfig) -> impl Shape {
+pub(super) fn nothing_mapped(config: CacheConfig) -> Places {
     Places { config, places: RefCell::default() }
 }
 
 impl Shape for Places {
     fn runs(&self, page: TranslationPage) -> u32 {
-        let entries = page.0 << self.config.shift..(page.0 + 1) << self.config.shift;
-        let places = self.places.borrow();
-        let mapped: Vec<(Entry, u64)> =
-            places.range(entries).map(|(&entry, &place)| (entry, place)).collect();
-        let breaks = mapped
-            .windows(2)
-            .filter(|pair| pair[1].0 - pair[0].0 != pair[1].1.wrapping_sub(pair[0].1));
-        u32::from(!mapped.is_empty()) + breaks.count() as u32
+        let first = page.0 << self.config.shift;
+        let breaks =
+            (first..first + self.config.page_entries() - 1).filter(|&entry| !self.follows(entry));
+        1 + breaks.count() as u32
     }
 
     fn place(&self, entry: Entry) -> Option<u64> {

@@ -2,9 +2,10 @@
 //! Yuan, Hu and Chen, "S-FTL: an efficient address translation for flash memory by exploiting
 //! spatial locality", MSST 2011).
 //!
-//! A page takes a bit for each entry and an address for each run of entries whose addresses follow
-//! each other. The published one keeps single changes of pages that went in a buffer of their own;
-//! this one does not.
+//! A page takes a bit for each entry, set where a run begins, and an address for each run. A run has
+//! entries whose addresses follow each other, or that have none: a hole is a run, too, since one bit
+//! cannot tell it from an entry that goes on. The published one keeps single changes of pages that
+//! went in a buffer of their own; this one does not.
 
 use super::condensed::{CondensedPages, Measured};
 use super::pages::EntrySet;
@@ -16,7 +17,7 @@ pub(super) const POLICY: Policy = Policy {
     build: |config| Box::new(CondensedPages::new(config, by_runs)),
 };
 
-/// Bytes of an address and of a page's number.
+/// Bytes of an address, which may be none, and of a page's number.
 const ADDRESS_BYTES: u64 = 4;
 
 pub(super) fn by_runs(config: &CacheConfig, shape: &dyn Shape, page: TranslationPage) -> Measured {

@@ -39,21 +39,22 @@ impl Shape for CachedShape<'_> {
     }
 }
 
-/// Runs of pages that are mapped to flash pages as far from each other as they are themselves.
+/// Runs of pages whose flash pages follow each other, or that have none.
 #[derive(Default)]
 struct Runs {
     number: u32,
-    /// The flash page of logical page 0 if that belonged to the last run, modulo 2^32.
-    last: Option<u32>,
+    /// The flash page of logical page 0 if that belonged to the last run, modulo 2^32; `None`
+    /// inside for pages without one, and outside before the first page.
+    last: Option<Option<u32>>,
 }
 
 impl Runs {
     /// Counts on, with where the pages from `first` on are; 0 is nowhere.
     fn count(&mut self, first: u64, places: &[u32]) {
-        for (index, &place) in (0..).zip(places).filter(|&(_, &place)| place != 0) {
+        for (index, &place) in (0..).zip(places) {
             // thin drives have pages beyond 32 bits; the difference of two is what counts
             let page = (first as u32).wrapping_add(index);
-            let origin = Some(place.wrapping_sub(page));
+            let origin = Some((place != 0).then(|| place.wrapping_sub(page)));
             self.number += u32::from(self.last != origin);
             self.last = origin;
         }
@@ -65,14 +66,15 @@ mod tests {
     use super::Runs;
 
     #[test]
-    fn runs_end_where_distances_differ() {
+    fn runs_end_where_distances_differ_and_at_holes() {
         for (places, runs) in [
-            (&[0, 0][..], 0),
+            (&[0, 0][..], 1),
             (&[7, 8, 9], 1),
-            (&[7, 0, 9, 0], 1),
+            (&[7, 0, 9, 0], 4),
+            (&[7, 0, 0, 10], 3),
             (&[7, 9, 10, 1], 3),
             (&[2, 1], 2),
-            (&[0, 1, 0, 4], 2),
+            (&[0, 1, 0, 4], 4),
         ] {
             let begins = [0, 70, u64::from(u32::MAX) - 1, 1 << 40];
             for (first, cut) in
