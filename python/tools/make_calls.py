@@ -55,7 +55,7 @@ COMMANDS = {
     "reproduce": (
         "*figures", "str",
         "Figures by name; \"all\" stands for every one.",
-        {"list", "sensitivity", "scales", "strict", "json", "csv", "report"}, "list[Reproduction]",
+        {"list", "sensitivity", "scales", "strict", "keep", "json", "csv", "report"}, "list[Reproduction]",
         "Runs the papers' figures and tables again. Each is at a reduced scale unless full or scale say otherwise.",
     ),
 }

@@ -32,7 +32,8 @@ fn load(size: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Runs figures and renews the table: `[--full] [FIGURE...]`. Without a name all of them, but those
-/// that this commit has run already. `--render` renews the table alone.
+/// that this commit has run already. A figure that was ended goes on with the runs that are left.
+/// `--render` renews the table alone.
 pub(crate) fn figures(arguments: &[String]) -> Result<(), String> {
     if arguments == ["--render"] {
         return render();
@@ -103,8 +104,10 @@ fn name_of(path: &Path) -> Result<String, String> {
 fn perform(name: &str, is_full: bool) -> Result<Value, String> {
     let file = root().join(format!("target/figure-{name}.json"));
     let mut command = Command::new(root().join("target/release/dovetail"));
-    command.args(["reproduce", name, "--json"]).arg(&file);
+    let runs = root().join(format!("target/figure-{name}-runs"));
+    command.args(["reproduce", name, "--json"]).arg(&file).arg("--keep").arg(&runs);
     run(command.args(is_full.then_some("--full")))?;
+    std::fs::remove_dir_all(&runs).map_err(|error| format!("{}: {error}", runs.display()))?;
     let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
     let all: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let figure = &all[name];

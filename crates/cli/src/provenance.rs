@@ -6,7 +6,8 @@ use std::path::Path;
 use dovetail_lab::results::Provenance;
 
 /// Options with a value that say only where results go, or how many run at a time.
-const WITH_VALUE: [&str; 6] = ["--jobs", "-j", "--report", "--table", "--columns", "--sort"];
+const WITH_VALUE: [&str; 7] =
+    ["--jobs", "-j", "--keep", "--report", "--table", "--columns", "--sort"];
 /// Options with a value that may be left out, and stands behind a `=`; of `reproduce` it is a word of
 /// its own.
 const FILES: [&str; 3] = ["--json", "--csv", "--fio-json"];
@@ -96,7 +97,7 @@ mod tests {
             ("bench j.fio -s f2fs --json --jobs 2 -D A=1", "dovetail bench j.fio -s f2fs -D A=1"),
             ("-vv bench j.fio --json=x.json -j4 -s f2fs", "dovetail bench j.fio -s f2fs"),
             ("replay t --report r.html --csv=- --op 7,28", "dovetail replay t --op 7,28"),
-            ("reproduce f --json x.json --jobs=1 --full", "dovetail reproduce f --full"),
+            ("reproduce f --json x.json --jobs=1 --full --keep d", "dovetail reproduce f --full"),
             ("linux run --json -- dd --json x", "dovetail linux run -- dd --json x"),
             ("bench j.fio --table=rows --fill 50%", "dovetail bench j.fio --fill 50%"),
         ] {

@@ -1,5 +1,6 @@
 //! `dovetail reproduce`: the papers' figures, run again.
 
+mod kept;
 mod report;
 mod scales;
 
@@ -14,7 +15,7 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use dovetail_lab::bench::BenchError;
-use dovetail_lab::{Progress, Stage};
+use dovetail_lab::{Kept, Progress, Stage};
 use dovetail_papers::{
     Change, Changes, FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting, Verdict,
 };
@@ -70,6 +71,10 @@ pub(crate) struct Arguments {
     /// End with status 1 if a statement differs.
     #[arg(long, conflicts_with_all = ["list", "sensitivity"])]
     strict: bool,
+    /// Keep each finished run in this folder, and take from it those that are there: a figure that
+    /// was ended goes on where it was. Runs of another version of the program are not taken.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "list")]
+    keep: Option<PathBuf>,
     /// Statements and results as JSON, to a file; `-` is standard output, after the tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -97,11 +102,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         path.iter().try_for_each(|path| outputs.output(flag, path))?;
         check_writable(path.iter())?;
     }
+    let kept = arguments.keep.as_deref().map(kept::open).transpose()?;
+    let kept = kept.as_ref();
     if arguments.sensitivity {
-        return sensitivity(arguments, &figures);
+        return sensitivity(arguments, kept, &figures);
     }
     if !arguments.scales.is_empty() {
-        return scales::run(arguments, &figures);
+        return scales::run(arguments, kept, &figures);
     }
     let stop = stop_flag()?;
     let mut all = Map::new();
@@ -110,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for (number, figure) in figures.iter().enumerate() {
         let beat = Heartbeat::new(format!("{} ({} of {})", figure.name, number + 1, figures.len()));
-        let performed = perform(arguments, figure, &stop);
+        let performed = perform(arguments, kept, figure, &stop);
         drop(beat);
         if stop.load(Ordering::Relaxed) {
             failures.push(stopped_at(figure.name, all.len()));
@@ -162,12 +169,17 @@ pub(crate) fn called(
     if let Some((option, _)) = tables.into_iter().find(|(_, is_given)| *is_given) {
         return Err(only_a_table(option));
     }
+    if arguments.keep.is_some() {
+        return Err(Failure::Usage(
+            "--keep is for the command line: it knows the runs of its own program file".into(),
+        ));
+    }
     let figures = chosen(arguments)?;
     let mut all = Vec::new();
     for (done, figure) in (0..).zip(&figures) {
         let total = figures.len() as u64;
         (watch.tell)(figure.name, Progress { stage: Stage::Run, done, total, requests: 0 });
-        let performed = perform(arguments, figure, watch.stop);
+        let performed = perform(arguments, None, figure, watch.stop);
         if watch.stop.load(Ordering::Relaxed) {
             return Err(stopped());
         }
@@ -223,7 +235,11 @@ fn finish(
     if failures.is_empty() { Ok(()) } else { Err(Failure::Failed(failures.join("\ndovetail: "))) }
 }
 
-fn sensitivity(arguments: &Arguments, figures: &[&'static Figure]) -> Result<(), Failure> {
+fn sensitivity(
+    arguments: &Arguments,
+    kept: Option<&Kept>,
+    figures: &[&'static Figure],
+) -> Result<(), Failure> {
     let asked: Vec<_> =
         figures.iter().filter_map(|figure| Some((figure.name, figure.sensitivity?))).collect();
     if asked.is_empty() {
@@ -236,7 +252,8 @@ fn sensitivity(arguments: &Arguments, figures: &[&'static Figure]) -> Result<(),
     let mut failures = Vec::new();
     for (name, sensitivity) in asked {
         let scale = scale(arguments, sensitivity.reduced);
-        let performed = with_setting(arguments, scale, &stop, |setting| sensitivity.run(setting));
+        let performed =
+            with_setting(arguments, kept, scale, &stop, |setting| sensitivity.run(setting));
         if stop.load(Ordering::Relaxed) {
             failures.push(stopped_at(name, all.len()));
             break;
@@ -306,14 +323,17 @@ fn scale(arguments: &Arguments, reduced: u32) -> Ratio {
 
 fn perform(
     arguments: &Arguments,
+    kept: Option<&Kept>,
     figure: &Figure,
     stop: &AtomicBool,
 ) -> Result<Reproduction, String> {
-    with_setting(arguments, scale(arguments, figure.reduced), stop, |setting| figure.run(setting))
+    let scale = scale(arguments, figure.reduced);
+    with_setting(arguments, kept, scale, stop, |setting| figure.run(setting))
 }
 
 fn with_setting<T>(
     arguments: &Arguments,
+    kept: Option<&Kept>,
     scale: Ratio,
     stop: &AtomicBool,
     run: impl FnOnce(&Setting<'_>) -> Result<T, BenchError>,
@@ -323,7 +343,8 @@ fn with_setting<T>(
     let clock = || start.elapsed();
     let changes = Changes::new(arguments.with.clone());
     let seed = arguments.seed;
-    let setting = Setting { scale, seed, threads, stop, clock: Some(&clock), changes: &changes };
+    let setting =
+        Setting { scale, seed, threads, stop, clock: Some(&clock), changes: &changes, kept };
     let done = run(&setting).map_err(|error| error.to_string())?;
     if let Some(missed) = changes.missed().next() {
         return Err(format!(

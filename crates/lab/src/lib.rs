@@ -32,6 +32,7 @@
 mod below;
 pub mod bench;
 pub mod compare;
+mod kept;
 mod lane;
 #[cfg(unix)]
 pub mod linux;
@@ -45,6 +46,7 @@ pub mod replay;
 pub mod results;
 
 pub use dovetail_host::HostCosts;
+pub use kept::Kept;
 pub use parallel::{run_all, run_in_order};
 pub use prepared::{NewDrive, Prepared, Reserved, Turn, order};
 pub use progress::{Progress, Stage};

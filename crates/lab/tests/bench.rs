@@ -4,11 +4,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dovetail_lab::Prepared;
 use dovetail_lab::bench::{
     BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack, new_drives,
 };
 use dovetail_lab::results::{Results, RunResult};
+use dovetail_lab::{Kept, Prepared};
 use dovetail_workload::personality::Personality;
 
 const JOB: &str = "[global]\nsize=8m\nbs=4k\n[mix]\nrw=randrw\nnumjobs=2\nfsync=32\n\
@@ -208,6 +208,40 @@ fn runs_that_share_preconditioned_drives_have_the_results_of_their_own() {
         let (results, failures) = Experiment { drives: &drives, ..alone }.run(threads, &|_| {});
         assert!(failures.is_empty(), "{failures:?}");
         assert_eq!((text(&results) == expected, drives.aged()), (true, 3), "{threads}");
+    }
+}
+
+/// The runs that begin, and the results.
+fn begun(experiment: &Experiment<'_>) -> (Vec<usize>, Results) {
+    let begun = std::sync::Mutex::new(std::collections::BTreeSet::new());
+    let tell = |number, progress| {
+        (experiment.progress)(number, progress);
+        begun.lock().unwrap().insert(number);
+    };
+    let (results, failures) = Experiment { progress: &tell, ..*experiment }.run(1, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    (begun.into_inner().unwrap().into_iter().collect(), results)
+}
+
+#[test]
+fn an_experiment_that_was_stopped_goes_on_with_the_runs_that_are_left() {
+    let (source, stacks) = (Source::fio(JOB, "test.fio", &[]).unwrap(), stacks());
+    let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let whole = experiment(&source, &stacks, &never);
+    let (expected, folder) = (text(&whole.run(1, &|_| {}).0), tempfile::tempdir().unwrap());
+    let kept = Kept::open(folder.path(), "test".into()).unwrap();
+
+    let stop_third = |number, _| stop.store(number == 2, Ordering::Relaxed);
+    let stopped = Experiment { stop: &stop, progress: &stop_third, kept: Some(&kept), ..whole };
+    assert_eq!(begun(&stopped).0, [0, 1, 2]);
+
+    let resumed = Experiment { kept: Some(&kept), ..whole };
+    let (left, results) = begun(&resumed);
+    assert_eq!((left, text(&results) == expected), (vec![2, 3], true));
+    let (left, results) = begun(&resumed);
+    assert_eq!((left, text(&results) == expected), (vec![], true));
+    for other in [Experiment { seed: 12, ..resumed }, Experiment { restart: true, ..resumed }] {
+        assert_eq!(begun(&other).0, [0, 1, 2, 3]);
     }
 }
 

@@ -89,7 +89,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
 /// whole.
 fn perform(setting: &Setting<'_>, plan: &Plan<'_>) -> Result<Results, BenchError> {
     let no_space = dovetail_vfs::Error::NoSpace.to_string();
-    let (results, failures) = setting.attempt(plan)?;
+    let (results, failures) = setting.attempt(plan, 1)?;
     if let Some(failure) = failures.into_iter().find(|error| !error.to_string().contains(&no_space))
     {
         return Err(failure);

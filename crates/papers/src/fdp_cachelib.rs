@@ -7,6 +7,7 @@ use dovetail_block::{
 use dovetail_ftl::{Drive, Overrides};
 use dovetail_lab::bench::BenchError;
 use dovetail_time::{Rng, SimTime};
+use serde::{Deserialize, Serialize};
 
 use super::{Comparison, Figure, Reproduction, Setting, direction, rounded, within};
 
@@ -36,7 +37,7 @@ const SMALL: f64 = 0.04;
 const SHARE: f64 = 0.5;
 
 /// A cache on the drive.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Cache {
     /// Share of the drive that it takes.
     used: f64,
@@ -76,6 +77,7 @@ fn failed(error: &dyn std::fmt::Display) -> BenchError {
 }
 
 /// The work of the drive for a cache.
+#[derive(Serialize, Deserialize)]
 struct Outcome {
     waf: f64,
     reallocations: u64,
@@ -166,7 +168,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     caches.extend(SHARES_OF_SMALL.map(of_small));
     caches.extend(SMALL_SPACES.iter().flat_map(|&small| both(Cache { small, ..Cache::PAPER })));
     caches.extend(OTHERS.iter().flat_map(|(_, cache)| both(*cache)));
-    let seen = setting.each(&caches, |cache| outcome(setting, *cache))?;
+    let seen = setting.each_kept(FIGURE.name, &caches, |cache| outcome(setting, *cache))?;
     let ([full_mixed, full_placed], half) = ([&seen[0], &seen[1]], &seen[2..4]);
     let (more_small, rest) = seen[4..].split_at(SHARES_OF_SMALL.len());
     let (spaces, others) = rest.split_at(2 * SMALL_SPACES.len());
@@ -262,6 +264,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &crate::Changes::default(),
+            kept: None,
         };
         let few = Cache { used: 0.6, ..Cache::PAPER };
         let (mixed, placed) =

@@ -371,6 +371,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &crate::Changes::default(),
+            kept: None,
         };
         let (with, without) = (
             watch(&LOADS[1], &setting, Some(Tool::with(0)), PAUSE).unwrap(),

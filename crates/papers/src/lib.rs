@@ -67,13 +67,15 @@ mod scales;
 mod sensitivity;
 pub mod theory;
 
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dovetail_lab::bench::{BenchError, Experiment, Fill, Source, Stack};
 use dovetail_lab::results::{Results, RunResult};
-use dovetail_lab::{Prepared, run_all};
+use dovetail_lab::{Kept, Prepared, run_all};
 use dovetail_time::Ratio;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use change::{Change, Changes};
@@ -148,6 +150,8 @@ pub struct Setting<'a> {
     pub clock: Option<&'a (dyn Fn() -> Duration + Sync)>,
     /// Experiments on the figure's stacks; none for the figure itself.
     pub changes: &'a Changes,
+    /// Finished runs are kept here, and those that are here are not done again.
+    pub kept: Option<&'a Kept>,
 }
 
 /// One statement of the paper beside ours, or a figure of ours that is only shown.
@@ -288,13 +292,32 @@ impl Setting<'_> {
         run_all(parts, self.threads, part).into_iter().collect()
     }
 
+    /// The same for parts that take long, the results of which are kept. `figure` and the part in
+    /// its debug form tell it from all others.
+    fn each_kept<P: Sync + Debug, R: Send + Serialize + DeserializeOwned>(
+        &self,
+        figure: &str,
+        parts: &[P],
+        work: impl Fn(&P) -> Result<R, BenchError> + Sync,
+    ) -> Result<Vec<R>, BenchError> {
+        self.each(parts, |part| {
+            let Some(kept) = self.kept else { return work(part) };
+            let key = format!("{figure}: {:?}", (part, self.scale, self.seed, self.changes.list()));
+            kept.get_or(&key, || work(part))
+        })
+    }
+
     /// A stack with the changes that the run is asked to make.
     fn changed(&self, stack: &Stack) -> Result<Stack, BenchError> {
         Ok(self.changes.applied(std::slice::from_ref(stack))?.remove(0))
     }
 
     /// Runs a plan; failed runs hold why, those that did not begin are named apart.
-    fn attempt(&self, plan: &Plan<'_>) -> Result<(Results, Vec<BenchError>), BenchError> {
+    fn attempt(
+        &self,
+        plan: &Plan<'_>,
+        repetitions: u32,
+    ) -> Result<(Results, Vec<BenchError>), BenchError> {
         let stacks = self.changes.applied(&plan.stacks)?;
         let experiment = Experiment {
             source: plan.source,
@@ -302,13 +325,14 @@ impl Setting<'_> {
             stacks: &stacks,
             scale: self.scale,
             seed: self.seed,
-            repetitions: 1,
+            repetitions,
             stop: self.stop,
             precondition: false,
             drives: &Prepared::none(),
             final_sync: plan.final_sync,
             restart: plan.restart,
             progress: &|_, _| {},
+            kept: self.kept,
         };
         let done = experiment.run(self.threads, &|_| {});
         self.go_on().map(|()| done)
@@ -316,7 +340,12 @@ impl Setting<'_> {
 
     /// Runs a plan; any failure of a run is one of the whole.
     fn perform(&self, plan: &Plan<'_>) -> Result<Results, BenchError> {
-        let (results, failures) = self.attempt(plan)?;
+        self.perform_times(plan, 1)
+    }
+
+    /// The same with several runs of each stack, each with a seed of its own.
+    fn perform_times(&self, plan: &Plan<'_>, repetitions: u32) -> Result<Results, BenchError> {
+        let (results, failures) = self.attempt(plan, repetitions)?;
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }
@@ -427,6 +456,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &Changes::default(),
+            kept: None,
         };
         for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE] {
             let comparisons = figure.run(&setting).unwrap().comparisons;
@@ -452,6 +482,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &Changes::default(),
+            kept: None,
         };
         // figure 4 has one scale, that of its recordings, and takes a minute
         let reproduction = rmipu_figure_3::FIGURE.run(&setting).unwrap();

@@ -6,7 +6,7 @@ use dovetail_lab::results::{Results, RunResult, latencies};
 use dovetail_time::format_bytes;
 
 use super::mapcache_sizes::{JOB, MEMORY};
-use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks};
+use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, rounded, stacks};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "mapcache-lanes",
@@ -16,7 +16,8 @@ pub(crate) const FIGURE: Figure = Figure {
             One stream: as FEMU has it. Streams: the drive finds up to 7 sequences of writes by their addresses, gives each a line of its own, \
             and keeps what cleaning moves apart. Latencies are those of the same file system with the whole map in memory on a drive with the same \
             streams times: what is placement and what is cache is apart. Caches of 64 KiB, 256 KiB and 1 MiB, on F2FS with mode=lfs and streams \
-            also 128 and 512 KiB; they shrink with the scale, and one of 256 KiB holds 1/256 of the map's bytes.",
+            also 128 and 512 KiB; they shrink with the scale, and one of 256 KiB holds 1/256 of the map's bytes. \
+            Means of three runs with seeds of their own: who waits for whom makes up to a tenth of an fsync.",
     reduced: 16,
     run,
     sensitivity: None,
@@ -26,6 +27,8 @@ const DRIVE: &str = "femu-32g";
 const FILESYSTEMS: [&str; 5] = ["f2fs", "f2fs-lfs", "iplfs", "rm-ipu", "ext4"];
 const OTHERS: [&str; 5] = ["dftl", "tpftl", "s-ftl", "leaftl", "extent"];
 const LANES: &str = "lanes";
+/// Runs of each stack.
+const REPETITIONS: u32 = 3;
 /// The file system on which the memory for reads as with the whole map is looked for.
 const LOG: &str = "f2fs-lfs";
 /// Ratio of two latencies up to which they count as equal.
@@ -121,6 +124,16 @@ fn mean_fsync(run: &RunResult) -> f64 {
     run.latency.flush.percentiles.mean_ns
 }
 
+/// The mean of a figure over the runs of a stack.
+fn mean(results: &Results, stack: &str, of: fn(&RunResult) -> f64) -> Result<f64, BenchError> {
+    let values: Vec<f64> =
+        results.runs.iter().filter(|run| run.stack.name == stack).map(of).collect();
+    if values.is_empty() {
+        return Err(BenchError::UnknownStack(stack.into()));
+    }
+    Ok(values.iter().sum::<f64>() / values.len() as f64)
+}
+
 impl Cell {
     fn new(
         results: &Results,
@@ -128,14 +141,13 @@ impl Cell {
         placement: Placement,
         kib: u64,
     ) -> Result<Self, BenchError> {
-        let whole = of(results, &in_memory(filesystem, placement))?;
+        let whole = in_memory(filesystem, placement);
         let point = |policy| {
-            let run = of(results, &cached(filesystem, placement, policy, kib))?;
-            let point = Point {
-                read: mean_read(run) / mean_read(whole),
-                fsync: mean_fsync(run) / mean_fsync(whole),
+            let stack = cached(filesystem, placement, policy, kib);
+            let ratio = |of: fn(&RunResult) -> f64| {
+                Ok::<_, BenchError>(mean(results, &stack, of)? / mean(results, &whole, of)?)
             };
-            Ok((policy, point))
+            Ok((policy, Point { read: ratio(mean_read)?, fsync: ratio(mean_fsync)? }))
         };
         let points = policies().map(point).collect::<Result<_, BenchError>>()?;
         Ok(Self { filesystem, placement, kib, points })
@@ -254,10 +266,12 @@ fn placement(cells: &[Cell]) -> Comparison {
 fn amplification(results: &Results) -> Result<Comparison, BenchError> {
     let mut shown = Vec::new();
     for filesystem in FILESYSTEMS {
-        let of = |placement| of(results, &in_memory(filesystem, placement));
-        let (one, streams) = (of(Placement::OneStream)?, of(Placement::Streams)?);
-        let waf = |run: &RunResult| rounded(run.totals.device_waf.unwrap_or(f64::NAN));
-        shown.push(format!("{filesystem} {} to {}", waf(one), waf(streams)));
+        let waf = |placement| {
+            let of_run = |run: &RunResult| run.totals.device_waf.unwrap_or(f64::NAN);
+            mean(results, &in_memory(filesystem, placement), of_run).map(rounded)
+        };
+        let (one, streams) = (waf(Placement::OneStream)?, waf(Placement::Streams)?);
+        shown.push(format!("{filesystem} {one} to {streams}"));
     }
     let what = "drive's write amplification with the whole map in memory, one stream to streams";
     Ok(Comparison::shown(what, shown.join(", ")))
@@ -268,13 +282,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let filesystems = stacks(&FILESYSTEMS, DRIVE)?;
     let of_both = |stack: &Stack| PLACEMENTS.map(|placement| variants(stack, placement)).concat();
     let stacks = filesystems.iter().flat_map(of_both).collect();
-    let results = setting.perform(&Plan {
-        source: &source,
-        fill: None,
-        stacks,
-        final_sync: true,
-        restart: false,
-    })?;
+    let plan = Plan { source: &source, fill: None, stacks, final_sync: true, restart: false };
+    let results = setting.perform_times(&plan, REPETITIONS)?;
     let cells = cells(&results)?;
     let mut comparisons = vec![
         memory(&cells),

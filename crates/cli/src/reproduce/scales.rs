@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
+use dovetail_lab::Kept;
 use dovetail_papers::{AtScales, Figure, SCALES};
 use dovetail_time::Ratio;
 use serde_json::{Map, json};
@@ -12,7 +13,11 @@ use super::{Arguments, at_scale, finish, lines, stopped_at, with_setting};
 use crate::signals::stop_flag;
 use crate::{Failure, print};
 
-pub(super) fn run(arguments: &Arguments, figures: &[&'static Figure]) -> Result<(), Failure> {
+pub(super) fn run(
+    arguments: &Arguments,
+    kept: Option<&Kept>,
+    figures: &[&'static Figure],
+) -> Result<(), Failure> {
     let mut scales = arguments.scales.clone();
     if !SCALES.contains(&scales.len()) {
         return Err(Failure::Usage(
@@ -23,7 +28,7 @@ pub(super) fn run(arguments: &Arguments, figures: &[&'static Figure]) -> Result<
     let mut all = Map::new();
     let mut failures = Vec::new();
     for figure in figures {
-        let performed = with_setting(arguments, Ratio::ONE, &stop, |setting| {
+        let performed = with_setting(arguments, kept, Ratio::ONE, &stop, |setting| {
             figure.run_at(setting, &mut scales)
         });
         if stop.load(Ordering::Relaxed) {

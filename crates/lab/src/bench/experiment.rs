@@ -7,6 +7,7 @@ use dovetail_workload::Workload;
 
 use super::fill::Fill;
 use super::{BenchError, Job, Source, Stack, run};
+use crate::kept::Kept;
 #[cfg(unix)]
 use crate::linux;
 use crate::parallel::run_in_order;
@@ -41,6 +42,9 @@ pub struct Experiment<'a> {
     pub restart: bool,
     /// Hears from time to time how far a run has come, by its number.
     pub progress: &'a (dyn Fn(usize, Progress) + Sync),
+    /// Finished runs are kept here, and those that are here are not done again. Of a trace only
+    /// the name decides which run it is: not for files that may change.
+    pub kept: Option<&'a Kept>,
 }
 
 /// A run that an experiment consists of.
@@ -69,6 +73,7 @@ impl<'a> Experiment<'a> {
             final_sync: false,
             restart: false,
             progress: &|_, _| {},
+            kept: None,
         }
     }
 }
@@ -121,6 +126,33 @@ impl Experiment<'_> {
         } else {
             format!("{name} ({})", same(&self.stacks[..=index]))
         }
+    }
+
+    /// The run as it was kept, or done now and kept if it came to its end.
+    fn kept_or_performed(
+        &self,
+        part: &Part<'_>,
+        progress: &dyn Fn(Progress),
+    ) -> Result<RunResult, BenchError> {
+        let Some(kept) = self.kept else { return self.perform(part, progress) };
+        let key = self.key(part);
+        if let Some(run) = kept.get(&key) {
+            return Ok(run);
+        }
+        let run = self.perform(part, progress)?;
+        if run.error.is_none() && !self.stop.load(Ordering::Relaxed) {
+            kept.put(&key, &run);
+        }
+        Ok(run)
+    }
+
+    /// All that decides the result of a run, but for the program.
+    fn key(&self, part: &Part<'_>) -> String {
+        let decides = (
+            (self.source.name(), self.source.given(), self.options()),
+            (part.stack, &part.label, part.seed, self.scale),
+        );
+        format!("{decides:?}")
     }
 
     fn perform(
@@ -224,7 +256,8 @@ impl Experiment<'_> {
         let order = self.order(&parts, threads);
         let outcomes = run_in_order(&parts, &order, threads, |number, part| {
             let tell = |progress| (self.progress)(number, progress);
-            let outcome = (!self.stop.load(Ordering::Relaxed)).then(|| self.perform(part, &tell));
+            let outcome =
+                (!self.stop.load(Ordering::Relaxed)).then(|| self.kept_or_performed(part, &tell));
             ended(number);
             outcome
         });
