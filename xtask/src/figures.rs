@@ -32,7 +32,8 @@ fn load(size: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Runs figures and renews the table: `[--full] [FIGURE...]`. Without a name all of them, but those
-/// that this commit has run already. A figure that was ended goes on with the runs that are left.
+/// that this commit has run already. A figure that was ended goes on with the runs that are left,
+/// if the program is the same.
 /// `--render` renews the table alone.
 pub(crate) fn figures(arguments: &[String]) -> Result<(), String> {
     if arguments == ["--render"] {
@@ -57,11 +58,14 @@ pub(crate) fn figures(arguments: &[String]) -> Result<(), String> {
         if !is_wanted {
             continue;
         }
-        match perform(&name, is_full) {
+        match perform(&name, size) {
             Ok(mut figure) => {
                 figure["commit"] = commit.as_str().into();
-                done.insert(name, figure);
+                done.insert(name.clone(), figure);
                 save(&results_of(size), &done)?;
+                let runs = runs_of(&name, size);
+                std::fs::remove_dir_all(&runs)
+                    .map_err(|error| format!("{}: {error}", runs.display()))?;
             }
             Err(error) => failed.push(format!("{name}: {error}")),
         }
@@ -100,14 +104,18 @@ fn name_of(path: &Path) -> Result<String, String> {
     name.map(str::to_string).ok_or_else(|| format!("{path:?} names no figure"))
 }
 
+/// The folder of a figure's finished runs, until all are.
+fn runs_of(name: &str, size: &str) -> PathBuf {
+    root().join(format!("target/figure-runs-{name}-{size}"))
+}
+
 /// Runs a figure; its scale and its statements.
-fn perform(name: &str, is_full: bool) -> Result<Value, String> {
+fn perform(name: &str, size: &str) -> Result<Value, String> {
     let file = root().join(format!("target/figure-{name}.json"));
     let mut command = Command::new(root().join("target/release/dovetail"));
-    let runs = root().join(format!("target/figure-{name}-runs"));
-    command.args(["reproduce", name, "--json"]).arg(&file).arg("--keep").arg(&runs);
-    run(command.args(is_full.then_some("--full")))?;
-    std::fs::remove_dir_all(&runs).map_err(|error| format!("{}: {error}", runs.display()))?;
+    command.args(["reproduce", name, "--json"]).arg(&file);
+    command.arg("--keep").arg(runs_of(name, size));
+    run(command.args((size == "full").then_some("--full")))?;
     let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
     let all: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let figure = &all[name];

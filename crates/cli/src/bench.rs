@@ -427,7 +427,7 @@ fn experiment<'a>(
         final_sync: arguments.final_sync,
         restart: arguments.restart,
         progress: &|_, _| {},
-        kept: None,
+        finished: None,
     }
 }
 

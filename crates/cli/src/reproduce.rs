@@ -1,6 +1,6 @@
 //! `dovetail reproduce`: the papers' figures, run again.
 
-mod kept;
+mod finished;
 mod report;
 mod scales;
 
@@ -15,7 +15,7 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use dovetail_lab::bench::BenchError;
-use dovetail_lab::{Kept, Progress, Stage};
+use dovetail_lab::{FinishedRuns, Progress, Stage};
 use dovetail_papers::{
     Change, Changes, FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting, Verdict,
 };
@@ -71,8 +71,9 @@ pub(crate) struct Arguments {
     /// End with status 1 if a statement differs.
     #[arg(long, conflicts_with_all = ["list", "sensitivity"])]
     strict: bool,
-    /// Keep each finished run in this folder, and take from it those that are there: a figure that
-    /// was ended goes on where it was. Runs of another version of the program are not taken.
+    /// Keep finished runs in this folder, and take from it those that are there: a figure that was
+    /// ended goes on with the runs that are left. It has the runs of workloads on stacks, and those
+    /// of fdp-cachelib; a program that was built anew takes none of them.
     #[arg(long, value_name = "FOLDER", conflicts_with = "list")]
     keep: Option<PathBuf>,
     /// Statements and results as JSON, to a file; `-` is standard output, after the tables.
@@ -102,14 +103,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         path.iter().try_for_each(|path| outputs.output(flag, path))?;
         check_writable(path.iter())?;
     }
-    let kept = arguments.keep.as_deref().map(kept::open).transpose()?;
-    let kept = kept.as_ref();
-    if arguments.sensitivity {
-        return sensitivity(arguments, kept, &figures);
+    let finished = arguments.keep.as_deref().map(finished::open).transpose()?;
+    let finished = finished.as_ref();
+    let done = if arguments.sensitivity {
+        sensitivity(arguments, finished, &figures)
+    } else if arguments.scales.is_empty() {
+        reproduce(arguments, finished, &figures)
+    } else {
+        scales::run(arguments, finished, &figures)
+    };
+    if let Some(failure) = finished.and_then(FinishedRuns::failure) {
+        eprintln!("dovetail: not all finished runs were kept: {failure}");
     }
-    if !arguments.scales.is_empty() {
-        return scales::run(arguments, kept, &figures);
-    }
+    done
+}
+
+fn reproduce(
+    arguments: &Arguments,
+    finished: Option<&FinishedRuns>,
+    figures: &[&'static Figure],
+) -> Result<(), Failure> {
     let stop = stop_flag()?;
     let mut all = Map::new();
     let mut rows = Vec::new();
@@ -117,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for (number, figure) in figures.iter().enumerate() {
         let beat = Heartbeat::new(format!("{} ({} of {})", figure.name, number + 1, figures.len()));
-        let performed = perform(arguments, kept, figure, &stop);
+        let performed = perform(arguments, finished, figure, &stop);
         drop(beat);
         if stop.load(Ordering::Relaxed) {
             failures.push(stopped_at(figure.name, all.len()));
@@ -171,7 +184,7 @@ pub(crate) fn called(
     }
     if arguments.keep.is_some() {
         return Err(Failure::Usage(
-            "--keep is for the command line: it knows the runs of its own program file".into(),
+            "--keep is for the command line: runs that are kept belong to a program file".into(),
         ));
     }
     let figures = chosen(arguments)?;
@@ -237,7 +250,7 @@ fn finish(
 
 fn sensitivity(
     arguments: &Arguments,
-    kept: Option<&Kept>,
+    finished: Option<&FinishedRuns>,
     figures: &[&'static Figure],
 ) -> Result<(), Failure> {
     let asked: Vec<_> =
@@ -253,7 +266,7 @@ fn sensitivity(
     for (name, sensitivity) in asked {
         let scale = scale(arguments, sensitivity.reduced);
         let performed =
-            with_setting(arguments, kept, scale, &stop, |setting| sensitivity.run(setting));
+            with_setting(arguments, finished, scale, &stop, |setting| sensitivity.run(setting));
         if stop.load(Ordering::Relaxed) {
             failures.push(stopped_at(name, all.len()));
             break;
@@ -323,17 +336,17 @@ fn scale(arguments: &Arguments, reduced: u32) -> Ratio {
 
 fn perform(
     arguments: &Arguments,
-    kept: Option<&Kept>,
+    finished: Option<&FinishedRuns>,
     figure: &Figure,
     stop: &AtomicBool,
 ) -> Result<Reproduction, String> {
     let scale = scale(arguments, figure.reduced);
-    with_setting(arguments, kept, scale, stop, |setting| figure.run(setting))
+    with_setting(arguments, finished, scale, stop, |setting| figure.run(setting))
 }
 
 fn with_setting<T>(
     arguments: &Arguments,
-    kept: Option<&Kept>,
+    finished: Option<&FinishedRuns>,
     scale: Ratio,
     stop: &AtomicBool,
     run: impl FnOnce(&Setting<'_>) -> Result<T, BenchError>,
@@ -344,7 +357,7 @@ fn with_setting<T>(
     let changes = Changes::new(arguments.with.clone());
     let seed = arguments.seed;
     let setting =
-        Setting { scale, seed, threads, stop, clock: Some(&clock), changes: &changes, kept };
+        Setting { scale, seed, threads, stop, clock: Some(&clock), changes: &changes, finished };
     let done = run(&setting).map_err(|error| error.to_string())?;
     if let Some(missed) = changes.missed().next() {
         return Err(format!(

@@ -32,7 +32,7 @@
 mod below;
 pub mod bench;
 pub mod compare;
-mod kept;
+mod finished;
 mod lane;
 #[cfg(unix)]
 pub mod linux;
@@ -46,7 +46,7 @@ pub mod replay;
 pub mod results;
 
 pub use dovetail_host::HostCosts;
-pub use kept::Kept;
+pub use finished::FinishedRuns;
 pub use parallel::{run_all, run_in_order};
 pub use prepared::{NewDrive, Prepared, Reserved, Turn, order};
 pub use progress::{Progress, Stage};

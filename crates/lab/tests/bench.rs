@@ -8,7 +8,7 @@ use dovetail_lab::bench::{
     BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack, new_drives,
 };
 use dovetail_lab::results::{Results, RunResult};
-use dovetail_lab::{Kept, Prepared};
+use dovetail_lab::{FinishedRuns, Prepared};
 use dovetail_workload::personality::Personality;
 
 const JOB: &str = "[global]\nsize=8m\nbs=4k\n[mix]\nrw=randrw\nnumjobs=2\nfsync=32\n\
@@ -229,13 +229,13 @@ fn an_experiment_that_was_stopped_goes_on_with_the_runs_that_are_left() {
     let (never, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let whole = experiment(&source, &stacks, &never);
     let (expected, folder) = (text(&whole.run(1, &|_| {}).0), tempfile::tempdir().unwrap());
-    let kept = Kept::open(folder.path(), "test".into()).unwrap();
+    let kept = FinishedRuns::open(folder.path(), "test".into()).unwrap();
 
     let stop_third = |number, _| stop.store(number == 2, Ordering::Relaxed);
-    let stopped = Experiment { stop: &stop, progress: &stop_third, kept: Some(&kept), ..whole };
+    let stopped = Experiment { stop: &stop, progress: &stop_third, finished: Some(&kept), ..whole };
     assert_eq!(begun(&stopped).0, [0, 1, 2]);
 
-    let resumed = Experiment { kept: Some(&kept), ..whole };
+    let resumed = Experiment { finished: Some(&kept), ..whole };
     let (left, results) = begun(&resumed);
     assert_eq!((left, text(&results) == expected), (vec![2, 3], true));
     let (left, results) = begun(&resumed);

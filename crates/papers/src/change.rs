@@ -112,11 +112,6 @@ impl Changes {
         Self { all: all.into_iter().map(|change| (change, AtomicBool::new(false))).collect() }
     }
 
-    /// The changes, as they are written.
-    pub(crate) fn list(&self) -> Vec<String> {
-        self.all.iter().map(|(change, _)| change.to_string()).collect()
-    }
-
     /// The changes that no stack took: the figure is the same as without them.
     pub fn missed(&self) -> impl Iterator<Item = &Change> {
         let missed = self.all.iter().filter(|(_, was_used)| !was_used.load(Ordering::Relaxed));

@@ -4,7 +4,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern, PlacementEvent, PlacementReport,
     StreamId, placement,
 };
-use dovetail_ftl::{Drive, Overrides};
+use dovetail_ftl::{Drive, Overrides, Profile};
 use dovetail_lab::bench::BenchError;
 use dovetail_time::{Rng, SimTime};
 use serde::{Deserialize, Serialize};
@@ -94,14 +94,13 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(setting: &Setting<'_>, cache: Cache) -> Result<Self, BenchError> {
+    fn new(setting: &Setting<'_>, profile: &Profile, cache: Cache) -> Result<Self, BenchError> {
         let overrides = Overrides {
             scale: Some(setting.scale),
             seed: setting.seed,
             over_provisioning: cache.spare,
             ..Overrides::default()
         };
-        let profile = setting.changes.profile(DRIVE)?;
         let config = profile.resolve(&overrides).map_err(|error| failed(&error))?;
         let blocks = (config.user_blocks as f64 * cache.used) as u64;
         let small_blocks = ((blocks as f64 * cache.small) as u64).max(1);
@@ -144,9 +143,9 @@ impl Rig {
     }
 }
 
-fn outcome(setting: &Setting<'_>, cache: Cache) -> Result<Outcome, BenchError> {
+fn outcome(setting: &Setting<'_>, profile: &Profile, cache: Cache) -> Result<Outcome, BenchError> {
     setting.go_on()?;
-    let mut rig = Rig::new(setting, cache)?;
+    let mut rig = Rig::new(setting, profile, cache)?;
     let blocks = rig.drive.config().user_blocks;
     rig.write_both(cache, WARM * blocks)?;
     let before = rig.report()?;
@@ -168,7 +167,9 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     caches.extend(SHARES_OF_SMALL.map(of_small));
     caches.extend(SMALL_SPACES.iter().flat_map(|&small| both(Cache { small, ..Cache::PAPER })));
     caches.extend(OTHERS.iter().flat_map(|(_, cache)| both(*cache)));
-    let seen = setting.each_kept(FIGURE.name, &caches, |cache| outcome(setting, *cache))?;
+    let profile = setting.changes.profile(DRIVE)?;
+    let what = format!("{}: {}", FIGURE.name, profile.text());
+    let seen = setting.each_kept(&what, &caches, |cache| outcome(setting, &profile, *cache))?;
     let ([full_mixed, full_placed], half) = ([&seen[0], &seen[1]], &seen[2..4]);
     let (more_small, rest) = seen[4..].split_at(SHARES_OF_SMALL.len());
     let (spaces, others) = rest.split_at(2 * SMALL_SPACES.len());
@@ -264,11 +265,12 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &crate::Changes::default(),
-            kept: None,
+            finished: None,
         };
         let few = Cache { used: 0.6, ..Cache::PAPER };
-        let (mixed, placed) =
-            (outcome(&setting, few.mixed()).unwrap(), outcome(&setting, few).unwrap());
+        let profile = Profile::load(DRIVE).unwrap();
+        let seen = |cache| outcome(&setting, &profile, cache).unwrap();
+        let (mixed, placed) = (seen(few.mixed()), seen(few));
         assert!(placed.waf < 1.05 && placed.waf < mixed.waf, "{} to {}", mixed.waf, placed.waf);
     }
 }

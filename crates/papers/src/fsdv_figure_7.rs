@@ -371,7 +371,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &crate::Changes::default(),
-            kept: None,
+            finished: None,
         };
         let (with, without) = (
             watch(&LOADS[1], &setting, Some(Tool::with(0)), PAUSE).unwrap(),

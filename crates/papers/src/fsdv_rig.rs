@@ -387,7 +387,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &crate::Changes::default(),
-            kept: None,
+            finished: None,
         };
         let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], &setting).unwrap();
         let before = rig.map_bytes();

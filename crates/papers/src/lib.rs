@@ -73,7 +73,7 @@ use std::time::Duration;
 
 use dovetail_lab::bench::{BenchError, Experiment, Fill, Source, Stack};
 use dovetail_lab::results::{Results, RunResult};
-use dovetail_lab::{Kept, Prepared, run_all};
+use dovetail_lab::{FinishedRuns, Prepared, run_all};
 use dovetail_time::Ratio;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -151,7 +151,7 @@ pub struct Setting<'a> {
     /// Experiments on the figure's stacks; none for the figure itself.
     pub changes: &'a Changes,
     /// Finished runs are kept here, and those that are here are not done again.
-    pub kept: Option<&'a Kept>,
+    pub finished: Option<&'a FinishedRuns>,
 }
 
 /// One statement of the paper beside ours, or a figure of ours that is only shown.
@@ -292,18 +292,18 @@ impl Setting<'_> {
         run_all(parts, self.threads, part).into_iter().collect()
     }
 
-    /// The same for parts that take long, the results of which are kept. `figure` and the part in
-    /// its debug form tell it from all others.
+    /// The same for parts that take long: their results are kept. `what` tells the work from all
+    /// others, with all that decides its results beside the part, the scale and the seed.
     fn each_kept<P: Sync + Debug, R: Send + Serialize + DeserializeOwned>(
         &self,
-        figure: &str,
+        what: &str,
         parts: &[P],
         work: impl Fn(&P) -> Result<R, BenchError> + Sync,
     ) -> Result<Vec<R>, BenchError> {
         self.each(parts, |part| {
-            let Some(kept) = self.kept else { return work(part) };
-            let key = format!("{figure}: {:?}", (part, self.scale, self.seed, self.changes.list()));
-            kept.get_or(&key, || work(part))
+            let Some(finished) = self.finished else { return work(part) };
+            let key = format!("{what}: {:?}", (part, self.scale, self.seed));
+            finished.get_or(&key, || work(part))
         })
     }
 
@@ -332,7 +332,7 @@ impl Setting<'_> {
             final_sync: plan.final_sync,
             restart: plan.restart,
             progress: &|_, _| {},
-            kept: self.kept,
+            finished: self.finished,
         };
         let done = experiment.run(self.threads, &|_| {});
         self.go_on().map(|()| done)
@@ -456,7 +456,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &Changes::default(),
-            kept: None,
+            finished: None,
         };
         for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE] {
             let comparisons = figure.run(&setting).unwrap().comparisons;
@@ -482,7 +482,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &Changes::default(),
-            kept: None,
+            finished: None,
         };
         // figure 4 has one scale, that of its recordings, and takes a minute
         let reproduction = rmipu_figure_3::FIGURE.run(&setting).unwrap();

@@ -17,7 +17,7 @@ pub(crate) const FIGURE: Figure = Figure {
             and keeps what cleaning moves apart. Latencies are those of the same file system with the whole map in memory on a drive with the same \
             streams times: what is placement and what is cache is apart. Caches of 64 KiB, 256 KiB and 1 MiB, on F2FS with mode=lfs and streams \
             also 128 and 512 KiB; they shrink with the scale, and one of 256 KiB holds 1/256 of the map's bytes. \
-            Means of three runs with seeds of their own: who waits for whom makes up to a tenth of an fsync.",
+            Means of three runs with seeds of their own: the order in which threads happen to wait changes a mean fsync by up to a tenth.",
     reduced: 16,
     run,
     sensitivity: None,

@@ -192,7 +192,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &crate::Changes::default(),
-            kept: None,
+            finished: None,
         };
         let mut scales = ["1/4", "1/16", "1/8"].map(|scale| scale.parse::<Ratio>().unwrap());
         let rows = iplfs_map_size::FIGURE.run_at(&setting, &mut scales).unwrap();
@@ -218,7 +218,7 @@ mod tests {
             stop: &stop,
             clock: None,
             changes: &crate::Changes::default(),
-            kept: None,
+            finished: None,
         };
         let mut scales = ["1/4096", "1/2048"].map(|scale| scale.parse().unwrap());
         let error = rmipu_figure_3::FIGURE.run_at(&setting, &mut scales).unwrap_err();

@@ -112,7 +112,7 @@ fn its_results_are_those_of_the_command_line() {
         final_sync: false,
         restart: false,
         progress: &|_, _| {},
-        kept: None,
+        finished: None,
     };
     let (native, failures) = experiment.run(1, &|_| {});
     assert!(failures.is_empty(), "{failures:?}");

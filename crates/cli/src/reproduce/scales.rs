@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use dovetail_lab::Kept;
+use dovetail_lab::FinishedRuns;
 use dovetail_papers::{AtScales, Figure, SCALES};
 use dovetail_time::Ratio;
 use serde_json::{Map, json};
@@ -15,7 +15,7 @@ use crate::{Failure, print};
 
 pub(super) fn run(
     arguments: &Arguments,
-    kept: Option<&Kept>,
+    finished: Option<&FinishedRuns>,
     figures: &[&'static Figure],
 ) -> Result<(), Failure> {
     let mut scales = arguments.scales.clone();
@@ -28,7 +28,7 @@ pub(super) fn run(
     let mut all = Map::new();
     let mut failures = Vec::new();
     for figure in figures {
-        let performed = with_setting(arguments, kept, Ratio::ONE, &stop, |setting| {
+        let performed = with_setting(arguments, finished, Ratio::ONE, &stop, |setting| {
             figure.run_at(setting, &mut scales)
         });
         if stop.load(Ordering::Relaxed) {

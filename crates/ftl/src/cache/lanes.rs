@@ -28,8 +28,8 @@ const LONE_BYTES: u64 = 10;
 /// Bytes of a translation page with several runs: its number 4, where they are 4 (assumed; as
 /// `tpftl`'s).
 const NODE_BYTES: u64 = 8;
-/// Bytes of a run below a node: its first flash page 4, its place, length and state in 3 (two
-/// numbers of up to 10 bits, and 4 bits).
+/// Bytes of a run below a node: its first flash page 4, its place and its length (two numbers of up
+/// to 11 bits) and whether it is dirty in 3.
 const RUN_BYTES: u64 = 7;
 /// Bytes of a flash page's number.
 const ADDRESS_BYTES: u64 = 4;
@@ -47,6 +47,8 @@ pub(super) const PROTECTED_PERCENT: usize = 30;
 /// - three bits for each entry (not known, or dirty or not: without a flash page, at the distance of
 ///   the one before that has one, at another) and an address for each piece;
 /// - two bits for each entry (known, dirty) and an address for each.
+///
+/// Not counted, as for all policies: the order of use, and which of two lists a run is in.
 pub(super) fn runs_bytes(config: &CacheConfig, shape: PageShape) -> u64 {
     let bits = |each: u64| (each * config.page_entries()).div_ceil(8);
     let records = u64::from(shape.runs) * RUN_BYTES;

@@ -7,7 +7,7 @@ use dovetail_workload::Workload;
 
 use super::fill::Fill;
 use super::{BenchError, Job, Source, Stack, run};
-use crate::kept::Kept;
+use crate::finished::FinishedRuns;
 #[cfg(unix)]
 use crate::linux;
 use crate::parallel::run_in_order;
@@ -29,8 +29,8 @@ pub struct Experiment<'a> {
     pub seed: u64,
     /// Runs of each stack, each with another seed.
     pub repetitions: u32,
-    /// Set from outside to end all runs early; what was measured until then is kept, what was not
-    /// begun is left out.
+    /// Set from outside to end all runs early; what was measured until then is returned, what was
+    /// not begun is left out.
     pub stop: &'a AtomicBool,
     /// Fills and ages the drive first, before the volume is made.
     pub precondition: bool,
@@ -42,9 +42,10 @@ pub struct Experiment<'a> {
     pub restart: bool,
     /// Hears from time to time how far a run has come, by its number.
     pub progress: &'a (dyn Fn(usize, Progress) + Sync),
-    /// Finished runs are kept here, and those that are here are not done again. Of a trace only
-    /// the name decides which run it is: not for files that may change.
-    pub kept: Option<&'a Kept>,
+    /// Finished runs are kept here, and those that are here are not done again. They have no files
+    /// of fio. Of a trace only its name tells which run it is: not for files that may change. Runs
+    /// on preconditioned drives and in guests are always done.
+    pub finished: Option<&'a FinishedRuns>,
 }
 
 /// A run that an experiment consists of.
@@ -73,7 +74,7 @@ impl<'a> Experiment<'a> {
             final_sync: false,
             restart: false,
             progress: &|_, _| {},
-            kept: None,
+            finished: None,
         }
     }
 }
@@ -128,31 +129,33 @@ impl Experiment<'_> {
         }
     }
 
-    /// The run as it was kept, or done now and kept if it came to its end.
-    fn kept_or_performed(
+    /// The run as it was finished before, or done now and kept if it comes to its end.
+    fn finished_or_performed(
         &self,
         part: &Part<'_>,
         progress: &dyn Fn(Progress),
     ) -> Result<RunResult, BenchError> {
-        let Some(kept) = self.kept else { return self.perform(part, progress) };
-        let key = self.key(part);
-        if let Some(run) = kept.get(&key) {
+        let finished = self.finished.filter(|_| !self.precondition && !part.stack.is_linux());
+        let Some(finished) = finished else { return self.perform(part, progress) };
+        let key = self.key(part)?;
+        if let Some(run) = finished.get(&key) {
             return Ok(run);
         }
         let run = self.perform(part, progress)?;
         if run.error.is_none() && !self.stop.load(Ordering::Relaxed) {
-            kept.put(&key, &run);
+            finished.put(&key, &run);
         }
         Ok(run)
     }
 
     /// All that decides the result of a run, but for the program.
-    fn key(&self, part: &Part<'_>) -> String {
+    fn key(&self, part: &Part<'_>) -> Result<String, BenchError> {
+        let drive = part.stack.drive_config(self.scale, part.seed)?;
         let decides = (
             (self.source.name(), self.source.given(), self.options()),
-            (part.stack, &part.label, part.seed, self.scale),
+            (part.stack, drive, &part.label, part.seed, self.scale),
         );
-        format!("{decides:?}")
+        Ok(format!("{decides:?}"))
     }
 
     fn perform(
@@ -256,8 +259,8 @@ impl Experiment<'_> {
         let order = self.order(&parts, threads);
         let outcomes = run_in_order(&parts, &order, threads, |number, part| {
             let tell = |progress| (self.progress)(number, progress);
-            let outcome =
-                (!self.stop.load(Ordering::Relaxed)).then(|| self.kept_or_performed(part, &tell));
+            let outcome = (!self.stop.load(Ordering::Relaxed))
+                .then(|| self.finished_or_performed(part, &tell));
             ended(number);
             outcome
         });

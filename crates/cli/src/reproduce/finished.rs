@@ -5,19 +5,19 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::Path;
 
-use dovetail_lab::Kept;
+use dovetail_lab::FinishedRuns;
 
 use crate::Failure;
 
 /// Opens a folder of runs of this very program.
-pub(super) fn open(folder: &Path) -> Result<Kept, Failure> {
+pub(super) fn open(folder: &Path) -> Result<FinishedRuns, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::Failed(format!("--keep {}: {error}", folder.display()))
     };
     if folder.exists() && !folder.is_dir() {
         return Err(failed(&"it is no folder"));
     }
-    let opened = this_program().and_then(|program| Kept::open(folder, program));
+    let opened = this_program().and_then(|program| FinishedRuns::open(folder, program));
     opened.map_err(|error| failed(&error))
 }
 

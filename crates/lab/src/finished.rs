@@ -3,6 +3,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
 use serde::de::DeserializeOwned;
@@ -10,9 +11,10 @@ use serde::{Deserialize, Serialize};
 
 /// A folder of results, each a file, by what decides them.
 #[derive(Debug)]
-pub struct Kept {
+pub struct FinishedRuns {
     folder: PathBuf,
     program: String,
+    failure: Mutex<Option<String>>,
 }
 
 /// A file. Its name is a hash of the key, so the key stands in it.
@@ -22,15 +24,18 @@ struct File<K, T> {
     result: T,
 }
 
-impl Kept {
+impl FinishedRuns {
     /// Opens a folder, and makes it if it is not there. Results that another `program` has kept
     /// there are not taken: it may be another version, in any words that tell them apart.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be made, or not be written to.
     pub fn open(folder: &Path, program: String) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        Ok(Self { folder: folder.into(), program })
+        let probe = folder.join(format!("probe.{}.tmp", std::process::id()));
+        fs::write(&probe, "")?;
+        fs::remove_file(&probe)?;
+        Ok(Self { folder: folder.into(), program, failure: Mutex::new(None) })
     }
 
     /// The result that is kept under a key; `None` also if its file cannot be read.
@@ -41,14 +46,20 @@ impl Kept {
         (file.key == key).then_some(file.result)
     }
 
-    /// Keeps a result. One that cannot be kept is told to the log: what was run is not lost, it
-    /// only has to be run again.
+    /// Keeps a result. If it cannot be kept, [`Self::failure`] says why: nothing is lost, but the
+    /// run has to be done again.
     pub fn put<T: Serialize>(&self, key: &str, result: &T) {
         let key = self.whole(key);
         let path = self.path(&key);
         if let Err(error) = write(&path, &File { key, result }) {
-            tracing::warn!("a finished run is not kept: {}: {error}", path.display());
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert_with(|| format!("{}: {error}", path.display()));
         }
+    }
+
+    /// The reason why the first result that could not be kept was not.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The result under a key, made if it is not there; a failure is not kept.
@@ -93,7 +104,7 @@ mod tests {
     #[test]
     fn a_result_is_found_by_its_key_and_program() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = |program: &str| Kept::open(folder.path(), program.into()).unwrap();
+        let kept = |program: &str| FinishedRuns::open(folder.path(), program.into()).unwrap();
         kept("a").put("run 1", &0.1_f64);
         assert_eq!(kept("a").get("run 1"), Some(0.1_f64));
         assert_eq!(kept("a").get::<f64>("run 2"), None);
@@ -105,7 +116,7 @@ mod tests {
     #[test]
     fn a_torn_file_and_a_failure_leave_the_run_to_be_done() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::open(folder.path(), "a".into()).unwrap();
+        let kept = FinishedRuns::open(folder.path(), "a".into()).unwrap();
         kept.put("run", &7);
         let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         fs::write(&path, &fs::read(&path).unwrap()[..10]).unwrap();
@@ -113,5 +124,18 @@ mod tests {
         assert_eq!(kept.get_or("run", || Err::<u32, _>("stopped")), Err("stopped"));
         assert_eq!(kept.get_or::<_, ()>("run", || Ok(8)), Ok(8));
         assert_eq!(kept.get("run"), Some(8));
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = FinishedRuns::open(folder.path(), "a".into()).unwrap();
+        assert_eq!(kept.failure(), None);
+        fs::remove_dir(folder.path()).unwrap();
+        assert_eq!(kept.get_or::<_, ()>("run", || Ok(8)), Ok(8));
+        assert!(kept.failure().is_some_and(|failure| failure.contains("No such file")));
+        let file = folder.path();
+        fs::write(file, "").unwrap();
+        assert!(FinishedRuns::open(file, "a".into()).is_err());
     }
 }
