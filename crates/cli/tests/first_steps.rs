@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use dovetail_ftl::Profile;
@@ -537,16 +537,24 @@ fn a_reproduction_says_what_it_would_run() {
 fn a_reproduction_takes_the_runs_that_it_has_kept() {
     let folder = folder(&[]);
     let call = "reproduce rmipu-table-1 --scale 1/256 --keep runs --json";
-    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-    done(folder.path(), &format!("{call} a.json"));
-    let runs = std::fs::read_dir(folder.path().join("runs")).unwrap();
-    for file in runs.map(|entry| entry.unwrap().path()) {
-        let run = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, run.replace("\"cpu_s\":", "\"cpu_s\":7")).unwrap();
+    let read = |path: PathBuf| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let runs = |file: &str| {
+        done(folder.path(), &format!("{call} {file}"));
+        read(folder.path().join(file))["rmipu-table-1"]["results"]["runs"].clone()
+    };
+    let mut first = runs("a.json");
+    for entry in std::fs::read_dir(folder.path().join("runs")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut kept = read(path.clone());
+        kept["result"]["totals"]["cpu_s"] = 70.into();
+        std::fs::write(path, kept.to_string()).unwrap();
     }
-    done(folder.path(), &format!("{call} b.json"));
-    assert_eq!(read("a.json").replace("\"cpu_s\": ", "\"cpu_s\": 7"), read("b.json"));
-    assert_ne!(read("a.json"), read("b.json"));
+    for run in first.as_array_mut().unwrap() {
+        assert_ne!(std::mem::replace(&mut run["totals"]["cpu_s"], 70.0.into()), 70.0);
+    }
+    assert_eq!(runs("b.json"), first);
     std::fs::write(folder.path().join("file"), "").unwrap();
     let message = refused(folder.path(), "reproduce rmipu-table-1 --keep file", 1);
     assert!(message.contains("--keep file: it is no folder"), "{message}");

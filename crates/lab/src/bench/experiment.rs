@@ -150,10 +150,10 @@ impl Experiment<'_> {
 
     /// All that decides the result of a run, but for the program.
     fn key(&self, part: &Part<'_>) -> Result<String, BenchError> {
-        let drive = part.stack.drive_config(self.scale, part.seed)?;
+        let drive = part.stack.profile()?;
         let decides = (
             (self.source.name(), self.source.given(), self.options()),
-            (part.stack, drive, &part.label, part.seed, self.scale),
+            (part.stack, drive.text(), &part.label, part.seed, self.scale),
         );
         Ok(format!("{decides:?}"))
     }

@@ -312,13 +312,18 @@ impl Stack {
     pub fn drive_config(&self, scale: Ratio, seed: u64) -> Result<DriveConfig, BenchError> {
         let overrides = Overrides { scale: Some(scale), seed, ..Overrides::default() };
         let failed = |error: ProfileError| BenchError::Drive(error.to_string());
+        self.profile()?.resolve(&overrides).map_err(failed)
+    }
+
+    /// The drive's profile with the stack's figures.
+    pub(super) fn profile(&self) -> Result<Profile, BenchError> {
+        let failed = |error: ProfileError| BenchError::Drive(error.to_string());
         let profile = Profile::load(&self.drive).map_err(failed)?;
         let figures = self.drive_figures.iter().map(|(key, value)| (key.as_str(), value.clone()));
-        let profile = profile.with_figures(figures).map_err(|error| BenchError::StackFile {
+        profile.with_figures(figures).map_err(|error| BenchError::StackFile {
             file: self.name.clone(),
             reason: format!("[drive-figures]: {error}"),
-        })?;
-        profile.resolve(&overrides).map_err(failed)
+        })
     }
 
     /// The drive at a scale, before its first command.
