@@ -33,8 +33,7 @@ fn load(size: &str) -> Result<Map<String, Value>, String> {
 
 /// Runs figures and renews the table: `[--full] [FIGURE...]`. Without a name all of them, but those
 /// that this commit has run already. A figure that was ended goes on with the runs that are left,
-/// if the program is the same.
-/// `--render` renews the table alone.
+/// if the program is the same. `--render` renews the table alone.
 pub(crate) fn figures(arguments: &[String]) -> Result<(), String> {
     if arguments == ["--render"] {
         return render();

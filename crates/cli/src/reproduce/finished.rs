@@ -21,7 +21,7 @@ pub(super) fn open(folder: &Path) -> Result<FinishedRuns, Failure> {
     opened.map_err(|error| failed(&error))
 }
 
-/// What tells this program from every other one: a hash of its file.
+/// A hash of this program's file, which tells it from every other one.
 fn this_program() -> io::Result<String> {
     let mut hasher = DefaultHasher::new();
     std::fs::read(std::env::current_exe()?)?.hash(&mut hasher);

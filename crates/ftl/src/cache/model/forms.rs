@@ -40,7 +40,7 @@ enum Place {
     Named,
 }
 
-/// What three bits say of an entry: nothing, or one of six.
+/// Three bits of an entry: not known, or one of six states.
 type Mark = Option<(Place, bool)>;
 
 fn marked(page: &[Known]) -> (Vec<Mark>, Vec<u64>) {
@@ -95,7 +95,7 @@ fn read_records(records: &[Record]) -> Vec<Known> {
     entries().map(known).collect()
 }
 
-/// Whether an entry is known, whether flash lacks it, and its flash page; 0 is nowhere.
+/// An entry each: it is known, flash lacks it, and its flash page, 0 for none.
 fn plain(page: &[Known]) -> Vec<(bool, bool, u64)> {
     let written = |known: &Known| match known {
         Some((place, dirty)) => (true, *dirty, place.unwrap_or(0)),
