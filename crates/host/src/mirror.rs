@@ -142,8 +142,9 @@ impl Used {
         {
             let first = number * BITS;
             let inside = start.max(first) - first..end.min(first + BITS) - first;
-            self.pages -= clear_in(words, inside, self.blocks_per_page);
-            if words.iter().all(|bits| *bits == 0) {
+            let emptied = clear_in(words, inside, self.blocks_per_page);
+            self.pages -= emptied;
+            if emptied > 0 && words.iter().all(|bits| *bits == 0) {
                 self.bits.remove(&number);
             }
             from = number + 1;
@@ -154,12 +155,14 @@ impl Used {
 /// Clears the bits of a range; returns the number of pages of which no block is used any more.
 fn clear_in(words: &mut [u64; WORDS], range: Range<u64>, blocks_per_page: u32) -> u64 {
     let mut emptied = 0;
-    for (bits, first) in words.iter_mut().zip((0..).step_by(64)) {
-        let (from, to) = (range.start.clamp(first, first + 64), range.end.clamp(first, first + 64));
-        if *bits == 0 || from >= to {
+    let (first_word, end_word) = (range.start / 64, range.end.div_ceil(64));
+    let inside = &mut words[first_word as usize..end_word as usize];
+    for (bits, first) in inside.iter_mut().zip((first_word * 64..).step_by(64)) {
+        let before = *bits;
+        if before == 0 {
             continue;
         }
-        let before = *bits;
+        let (from, to) = (range.start.max(first), range.end.min(first + 64));
         *bits &= !(u64::MAX >> (64 - (to - from)) << (from - first));
         emptied += pages_in(before, blocks_per_page) - pages_in(*bits, blocks_per_page);
     }
@@ -173,9 +176,16 @@ const fn page_mask(blocks_per_page: u32, bit: u64) -> u64 {
 }
 
 /// Pages of a word of which a block is used.
-fn pages_in(bits: u64, blocks_per_page: u32) -> u64 {
-    let firsts = (0..64).step_by(blocks_per_page as usize);
-    firsts.filter(|&first| bits & page_mask(blocks_per_page, first) != 0).count() as u64
+fn pages_in(mut bits: u64, blocks_per_page: u32) -> u64 {
+    if blocks_per_page == 1 {
+        return bits.count_ones().into();
+    }
+    let mut pages = 0;
+    while bits != 0 {
+        bits &= !page_mask(blocks_per_page, bits.trailing_zeros().into());
+        pages += 1;
+    }
+    pages
 }
 
 #[cfg(test)]

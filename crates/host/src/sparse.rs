@@ -137,8 +137,10 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
         let Some(values) = self.chunk_mut(number) else { return };
         let first = number * CHUNK;
         let inside = (blocks.start - first) as usize..(blocks.end - first) as usize;
-        values[inside].fill(T::default());
-        if values.iter().all(|value| *value == T::default()) {
+        values[inside.clone()].fill(T::default());
+        // what was behind the range comes first: a log is cleared from its start
+        let mut others = values[inside.end..].iter().chain(&values[..inside.start]);
+        if others.all(|value| *value == T::default()) {
             self.drop_chunk(number);
         }
     }
