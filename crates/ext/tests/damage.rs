@@ -110,7 +110,11 @@ fn what_is_damaged_is_named() {
     let first = |error: &Corrupt| matches!(error, Corrupt::Checksum { place, .. } if *place == Place::Superblock(GroupNo(0)));
     let error = Volume::open(damaged(1024 + 0x30, true)).unwrap_err();
     assert!(matches!(&error, Error::Corrupt(error) if first(error)), "{error}");
-    assert!(matches!(Volume::open(damaged(1024 + 0x38, false)).unwrap_err(), Error::NotExt { .. }));
+    assert!(matches!(Volume::open(damaged(1024 + 0x38, true)).unwrap_err(), Error::NotExt { .. }));
+    // a lost magic number is damage where there is a backup
+    let volume = Volume::open(damaged(1024 + 0x38, false)).unwrap();
+    assert!(volume.superblock_damage().unwrap().to_string().contains("s_magic"));
+    assert_eq!(read_all(damaged(1024 + 0x38, false)), Ok((2216, 0)));
     // by the backup the volume is what it is by the first one, what its journal holds included
     let volume = Volume::open(damaged(1024 + 0x30, false)).unwrap();
     assert!(first(volume.superblock_damage().unwrap()) && volume.restored_superblock().is_some());

@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 
 use crate::common::{TempImage, kernel_image, run, tree};
 use dovetail_block::{Lba, MemoryDevice};
+use dovetail_ext::Ext;
 use dovetail_ext::fsck::{Options, Report, Severity, check};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+use dovetail_time::SimTime;
+use dovetail_vfs::{Caller, FileSystem, NewNode};
 
 fn report(image: &MemoryDevice) -> Report {
     check(image.clone(), Options::default()).unwrap()
@@ -179,4 +182,25 @@ fn random_damage_is_judged_as_by_e2fsck() {
     let count = |verdict| verdicts.get(&verdict).copied().unwrap_or(0);
     assert!(count((true, true)) > 20, "{verdicts:?}");
     assert!(count((true, false)) <= 1 && count((false, true)) <= 4, "{verdicts:?}");
+}
+
+/// A block by which hosts see each other; a directory that once had too many subdirectories to count.
+#[test]
+fn what_e2fsck_finds_sound_is_sound() {
+    let image = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-O", "mmp"]);
+    image.check_clean();
+    check_sound(&image.load(), "mmp");
+    let (caller, node) = (Caller::default(), |mode| NewNode { mode, rdev: (0, 0) });
+    let device = TempImage::mke2fs(64 << 20, &["-t", "ext4"]).load();
+    let mut fs = Ext::mount(device, Default::default(), SimTime::ZERO).unwrap();
+    let root = fs.root();
+    let dir = fs.create(&caller, root, b"d", &node(0o40_755)).unwrap().ino;
+    for n in 0..200 {
+        let name = format!("a-name-so-long-that-a-block-does-not-hold-all-{n}");
+        fs.create(&caller, dir, name.as_bytes(), &node(0o100_644)).unwrap();
+    }
+    let image = TempImage::of(&fs.unmount().unwrap());
+    common::tool("debugfs", &["-w", "-R", "sif d links_count 1", image.text()]);
+    image.check_errors();
+    check_sound(&image.load(), "dir_nlink");
 }

@@ -7,7 +7,9 @@ use crate::common::TempImage;
 use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, NewNode, SetAttr, XattrFlags};
+use dovetail_vfs::{
+    Caller, Error, Fallocate, FileSystem, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+};
 
 const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 
@@ -104,6 +106,70 @@ fn ext3_without_space() {
     run("-t ext3 -b 4096", 12, "data=writeback", 6);
 }
 
+/// What is delayed takes less, once it has its place, than was kept for it.
+#[test]
+fn a_full_volume_can_be_made_less_full() {
+    let caller = Caller::default();
+    for mke2fs in ["-t ext4 -b 4096", "-t ext4 -b 1024", "-t ext3 -b 1024"] {
+        let mut fs = mount(mke2fs, 64, "");
+        let root = fs.root();
+        let ino = fs.create(&caller, root, b"fill", &NODE).unwrap().ino;
+        let mut end = 0;
+        for len in [65_536, 4096] {
+            while allowed(fs.write(&caller, ino, end, &vec![7; len])) {
+                end += len as u64;
+            }
+        }
+        fs.create(&caller, root, b"small", &NODE).unwrap();
+        let to = (root, b"tiny".as_slice());
+        fs.rename(&caller, (root, b"small"), to, RenameFlags::default()).unwrap();
+        fs.setxattr(&caller, ino, b"user.x", b"1", XattrFlags::default()).unwrap();
+        fs.fallocate(&caller, ino, Fallocate::PunchHole, 40_960, 8192).unwrap();
+        for size in [1000, 0] {
+            fs.setattr(&caller, ino, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
+        }
+        TempImage::of(&fs.unmount().unwrap()).check_clean();
+    }
+}
+
+#[test]
+fn reserved_blocks_are_for_root() {
+    let mut fs = mount("-t ext4 -b 4096 -m 5", 64, "");
+    let (root, user) = (fs.root(), Caller { uid: 1000, gid: 1000, ..Caller::default() });
+    let ino = fs.create(&user, root, b"user", &NODE).unwrap().ino;
+    let available = fs.statfs().unwrap().available * 4096;
+    let mut end = 0;
+    while allowed(fs.write(&user, ino, end, &[7; 65_536])) {
+        end += 65_536;
+    }
+    assert!(end <= available && end > available - (2 << 20), "{end} of {available}");
+    let ino = fs.create(&user, root, b"another", &NODE).unwrap().ino;
+    fs.write(&Caller::default(), ino, 0, &vec![7; 2 << 20]).unwrap();
+    TempImage::of(&fs.unmount().unwrap()).check_clean();
+}
+
+/// `program > file`, and a commit by somebody else before the content is written back.
+#[test]
+fn a_file_that_is_written_anew_has_its_old_or_its_new_content_after_a_power_cut() {
+    let (caller, old, new) = (Caller::default(), vec![b'o'; 60_000], vec![b'n'; 60_000]);
+    for (options, expected) in [("", &new), ("noauto_da_alloc", &vec![0; 60_000])] {
+        let mut fs = mount("-t ext4 -b 4096", 64, options);
+        let root = fs.root();
+        let ino = fs.create(&caller, root, b"file", &NODE).unwrap().ino;
+        fs.write(&caller, ino, 0, &old).unwrap();
+        fs.sync().unwrap();
+        fs.setattr(&caller, ino, &SetAttr { size: Some(0), ..SetAttr::default() }).unwrap();
+        fs.write(&caller, ino, 0, &new).unwrap();
+        let other = fs.create(&caller, root, b"other", &NODE).unwrap().ino;
+        fs.fsync(other, false).unwrap();
+        let mut after = Ext::mount(fs.device().clone(), Options::default(), SimTime::ZERO).unwrap();
+        let mut found = vec![1; 60_000];
+        assert_eq!(after.read(ino, 0, &mut found), Ok(60_000));
+        assert!(found == *expected, "{options}: {:?}", &found[..8]);
+        TempImage::of(&after.unmount().unwrap()).check_clean();
+    }
+}
+
 #[test]
 fn no_inodes_are_left() {
     let mut fs = mount("-t ext4 -b 1024 -N 64", 12, "");
@@ -171,5 +237,26 @@ fn more_content_than_journal() {
         let mut read = vec![0; content.len()];
         assert_eq!(fs.read(ino, offset, &mut read).unwrap(), content.len());
         assert!(read == content);
+    }
+}
+
+/// Its next mount shows a time as it is shown at once.
+#[test]
+fn a_time_beyond_the_inode_becomes_the_nearest() {
+    let caller = Caller::default();
+    let time = |seconds, nanoseconds| Timestamp { seconds, nanoseconds };
+    for (size, set, stored) in [
+        ("128", time(4_102_488_000, 5), time(0x7FFF_FFFF, 0)),
+        ("256", time(4_102_488_000, 5), time(4_102_488_000, 5)),
+        ("256", time(1 << 40, 5), time(0x3_7FFF_FFFF, 0)),
+    ] {
+        let mut fs = mount(&format!("-t ext3 -I {size}"), 16, "");
+        let root = fs.root();
+        let ino = fs.create(&caller, root, b"a", &NODE).unwrap().ino;
+        let changes = SetAttr { mtime: Some(set), ..SetAttr::default() };
+        assert_eq!(fs.setattr(&caller, ino, &changes).unwrap().mtime, stored);
+        let device = fs.unmount().unwrap();
+        let mut again = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+        assert_eq!(again.getattr(ino).unwrap().mtime, stored);
     }
 }

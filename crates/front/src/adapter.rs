@@ -514,7 +514,12 @@ impl fuser::Filesystem for Adapter {
         let mut cookie = offset;
         let listed = self.serve("readdirplus", dir, |fs| {
             loop {
-                let entries = list_with_attributes(fs, dir, cookie)?;
+                let entries = match list_with_attributes(fs, dir, cookie) {
+                    // the kernel must get the entries that are held for it; the error comes with
+                    // its next call
+                    Err(_) if cookie != offset => return Ok(()),
+                    listed => listed?,
+                };
                 let last = entries.len() < LISTING;
                 for (entry, attr, keep) in entries {
                     let (node, generation) =

@@ -6,8 +6,7 @@
 //! time. The kernel checks permissions (`default_permissions`), and keeps names, attributes and
 //! content for long because nobody else changes the volume. A write goes through that cache at
 //! once: a kernel that collects writes (FUSE's writeback cache) learns only later that the volume
-//! is full, and write(2) cannot tell. Beside `dovetail-serve` this is the only crate with a wall
-//! clock and threads.
+//! is full, and write(2) cannot tell. The clock is the wall's, and requests have threads.
 //!
 //! The process never asks its own mount for anything: a thread that waits for the threads that
 //! serve it can no longer be killed once they are.

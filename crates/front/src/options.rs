@@ -56,7 +56,7 @@ fn is_without_effect(option: &str) -> bool {
     WITHOUT_EFFECT.contains(&option) || notes.iter().any(|note| option.starts_with(note))
 }
 
-/// A mount option that there is not.
+/// An unknown mount option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no mount option {0:?}")]
 pub struct UnknownOption(pub String);

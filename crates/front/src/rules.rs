@@ -200,9 +200,10 @@ pub(crate) fn write_what_fits(
     at: u64,
     bytes: &[u8],
 ) -> Result<usize, Error> {
+    let lies_in_one_block = (at % BLOCK as u64) as usize + bytes.len() <= BLOCK;
     match fs.write(caller, ino, at, bytes) {
         Ok(()) => return Ok(bytes.len()),
-        Err(Error::NoSpace | Error::FileTooBig) if bytes.len() > BLOCK => {}
+        Err(Error::NoSpace | Error::FileTooBig) if !lies_in_one_block => {}
         Err(error) => return Err(error),
     }
     let mut written = 0;
@@ -216,4 +217,44 @@ pub(crate) fn write_what_fits(
         }
     }
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_block::MemoryDevice;
+    use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+    use dovetail_ext::{Ext, Options};
+    use dovetail_time::SimTime;
+    use dovetail_vfs::NewNode;
+
+    use super::*;
+
+    /// The first part of a write of less than a block has room in the file's last block.
+    #[test]
+    fn a_write_that_fits_in_part_tells_how_much_fits() {
+        const SIZE: u64 = 3 * 4096 - 53;
+        let mut device = MemoryDevice::new(4096);
+        let options = MkfsOptions { block_size: Some(4096), ..MkfsOptions::new(Kind::Ext4) };
+        mkfs(&mut device, &options).unwrap();
+        let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+        let (caller, root) = (Caller::default(), fs.root());
+        let make = |fs: &mut Ext<MemoryDevice>, name: &str| {
+            let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+            fs.create(&caller, root, name.as_bytes(), &node).unwrap().ino
+        };
+        let ino = make(&mut fs, "log");
+        fs.write(&caller, ino, 0, &vec![1; SIZE as usize]).unwrap();
+        let fill = make(&mut fs, "fill");
+        let mut end = 0;
+        while let Ok(written) = write_what_fits(&mut fs, &caller, fill, end, &[2; 65_536]) {
+            end += written as u64;
+        }
+        assert_eq!(write_what_fits(&mut fs, &caller, ino, SIZE, &[3; 1000]), Ok(53));
+        assert_eq!(fs.getattr(ino).unwrap().size, SIZE + 53);
+        assert_eq!(
+            write_what_fits(&mut fs, &caller, ino, SIZE + 53, &[3; 1000]),
+            Err(Error::NoSpace)
+        );
+        assert_eq!(fs.getattr(ino).unwrap().size, SIZE + 53);
+    }
 }

@@ -67,7 +67,8 @@ pub struct Session {
 }
 
 /// Mounts `fs` at the directory `mountpoint` and serves it. SIGTERM, SIGINT and SIGHUP are taken
-/// over: they end the mount when [`Session::wait`] is called.
+/// over: they end the mount when [`Session::wait`] is called. They stay taken over when the mount
+/// has ended or could not begin.
 ///
 /// # Errors
 /// [`MountError`].

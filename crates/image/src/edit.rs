@@ -68,6 +68,7 @@ impl<'a> Edit<'a> {
             Err(error) => return failed(&error),
         };
         match FileSystem::lookup(self.fs, place.0, &place.1) {
+            Ok(attr) if !attr.is_dir() && path.ends_with(b"/") => failed(&Error::NotADirectory),
             Ok(attr) if attr.is_dir() && recursive => self.remove_tree(attr.ino, path, place),
             Ok(attr) if attr.is_dir() => failed(&"it is a directory; -r removes it with all below"),
             Ok(_) => match self.fs.unlink(&self.caller, place.0, &place.1) {
@@ -116,8 +117,10 @@ impl<'a> Edit<'a> {
     /// names lead through, and those that ".." tells.
     fn above(&mut self, path: &[u8], dir: Ino) -> HashSet<Ino> {
         let mut above = HashSet::from([FileSystem::root(self.fs), dir]);
-        for (end, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
-            above.extend(self.find(&path[..end], true).map(|attr| attr.ino));
+        let (names, _) = split(path);
+        let names = [names.as_slice(), b"/"].concat();
+        for (end, _) in names.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+            above.extend(self.find(&names[..end], true).map(|attr| attr.ino));
         }
         let mut here = dir;
         while let Ok(attr) = FileSystem::lookup(self.fs, here, b"..")
@@ -197,6 +200,9 @@ impl<'a> Edit<'a> {
             |error: Error| format!("cannot move {} to {}: {error}", shown(from), shown(to));
         let (dir, name) = self.place(from).map_err(failed)?;
         let found = FileSystem::lookup(self.fs, dir, &name).map_err(failed)?;
+        if from.ends_with(b"/") && !found.is_dir() {
+            return Err(failed(Error::NotADirectory));
+        }
         let target = self.target(to, &name, found.is_dir()).map_err(failed)?;
         let (from, to) = ((dir, name.as_slice()), (target.0, target.1.as_slice()));
         self.fs.rename(&self.caller, from, to, RenameFlags::default()).map_err(failed)

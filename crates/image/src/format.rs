@@ -24,6 +24,15 @@ pub trait Format: Sync {
     /// A device that cannot be read; features that forbid to look further.
     fn is_on(&self, device: &mut Medium) -> Result<bool, String>;
 
+    /// The device holds a copy of such a volume's superblock, though the first one is lost.
+    ///
+    /// # Errors
+    /// A device that cannot be read.
+    fn has_copy_on(&self, device: &mut Medium) -> Result<bool, String> {
+        let _ = device;
+        Ok(false)
+    }
+
     /// The variant that the image holds, one of [`Self::variants`].
     ///
     /// # Errors
@@ -124,6 +133,13 @@ pub fn format_of(image: &Source) -> Result<&'static dyn Format, Error> {
     for format in FORMATS {
         if format.is_on(&mut device).map_err(failed)? {
             return Ok(format);
+        }
+    }
+    if describe(image).is_none() {
+        for format in FORMATS {
+            if format.has_copy_on(&mut device).map_err(failed)? {
+                return Ok(format);
+            }
         }
     }
     Err(unknown(image))

@@ -203,3 +203,46 @@ fn a_directory_in_itself_is_told_and_not_emptied() {
         assert!(removed == "/top" || resolve(&mut fs, b"/top/kept", true).is_ok(), "{errors:?}");
     }
 }
+
+#[test]
+fn a_slash_at_the_end_asks_for_a_directory() {
+    for kind in ["ext4", "f2fs"] {
+        let image = volume(kind).unwrap();
+        let request =
+            Mount { read_only: false, options: "", seed: 1, now: Moment::at(SimTime::ZERO) };
+        let format = format_of(&source(&image)).unwrap();
+        let mut fs: Box<dyn FileSystem> =
+            format.mount(&source(&image), &request, &mut quiet).unwrap();
+        let mut edit = Edit::new(&mut fs, Caller::default());
+        edit.make_directory(b"/d/below", true).unwrap();
+        edit.symlink(b"d", b"/link").unwrap();
+        for path in ["/link/", "/missing/"] {
+            assert_eq!(edit.remove(path.as_bytes(), true, false).len(), 1, "{kind} {path}");
+        }
+        assert!(edit.rename(b"/link/", b"/other").unwrap_err().contains("not a directory"));
+        assert_eq!(edit.remove(b"/d/", true, false), [""; 0], "{kind}");
+        assert_eq!(edit.remove(b"/link", true, false), [""; 0], "{kind}");
+    }
+}
+
+/// The first superblock of an ext volume is gone as a whole.
+#[test]
+fn a_copy_of_the_superblock_tells_what_an_image_holds() {
+    let image = NamedTempFile::new().unwrap();
+    image.as_file().set_len(160 << 20).unwrap(); // two groups of blocks of 4 KiB
+    let options = dovetail_ext::mkfs::MkfsOptions {
+        block_size: Some(4096),
+        ..dovetail_ext::mkfs::MkfsOptions::new(dovetail_ext::mkfs::Kind::Ext4)
+    };
+    let mut device = Medium::open_read_write(source(&image)).unwrap();
+    dovetail_ext::mkfs::mkfs(&mut device, &options).unwrap();
+    drop(device);
+    let mut bytes = std::fs::read(image.path()).unwrap();
+    bytes[1024..2048].fill(0);
+    std::fs::write(image.path(), &bytes).unwrap();
+    let format = format_of(&source(&image)).unwrap();
+    assert_eq!(format.variant_on(&source(&image)).unwrap(), "ext4");
+    let mut told = Vec::new();
+    format.files(&source(&image), Ok(()), &mut |sentence| told.push(sentence)).unwrap();
+    assert!(told[0].contains("s_magic"), "{told:?}");
+}

@@ -268,7 +268,7 @@ pub trait FileSystem {
     /// As [`Self::create`]; [`Error::NotPermitted`] for a directory, [`Error::TooManyLinks`].
     fn link(&mut self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr, Error>;
 
-    /// Takes away a name of what is no directory.
+    /// Removes the name of a non-directory.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::IsADirectory`].

@@ -5,7 +5,7 @@ use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::layout::prove_layout;
-use super::time::{decode_time, encode_time};
+use super::time::{decode_time, encode_time, storable};
 use super::{BlockAddr, FileType, Incompat, Ino, RoCompat, Superblock, crc32c, inode_seed};
 use crate::error::{Corrupt, Place};
 
@@ -299,6 +299,11 @@ impl Inode {
         let len = area.len().min(self.xattr_area.len());
         area[..len].copy_from_slice(&self.xattr_area[..len]);
         area[len..].fill(0);
+    }
+
+    /// The time that it has where `time` is set: the nearest that it can store.
+    pub fn storable(&self, time: Timestamp) -> Timestamp {
+        storable(time, self.extra_isize >= 0x10)
     }
 
     /// Type of the file.

@@ -321,6 +321,8 @@ pub struct Superblock {
     pub checksum_seed: u32,
     /// The file of orphans, with the feature orphan_file.
     pub orphan_file_ino: Ino,
+    /// The block by which hosts see each other, with the feature mmp; 0 without.
+    pub mmp_block: BlockAddr,
     /// With [`Incompat::DEVIRTUALIZED`]: the last batch of renames of which the pointers are
     /// written.
     pub last_batch: u64,
@@ -560,6 +562,7 @@ impl RawSuperblock {
             lost_found_ino: Ino(self.s_lpf_ino.get()),
             checksum_seed: self.s_checksum_seed.get(),
             orphan_file_ino: Ino(self.s_orphan_file_inum.get()),
+            mmp_block: BlockAddr(self.s_mmp_block.get()),
             last_batch: self.d_last_batch.get(),
             physical_blocks: self.d_physical_blocks.get(),
             drive: DriveSerial(self.d_drive.get()),
@@ -670,6 +673,7 @@ impl RawSuperblock {
         self.s_journal_dev.set(from.journal_dev);
         self.s_last_orphan.set(from.last_orphan.0);
         self.s_orphan_file_inum.set(from.orphan_file_ino.0);
+        self.s_mmp_block.set(from.mmp_block.0);
         self.s_jnl_backup_type = from.journal_backup_type;
         self.s_jnl_blocks = from.journal_backup.map(U32::new);
     }

@@ -18,7 +18,15 @@ pub(super) fn encode_time(time: Timestamp, has_extra: bool) -> (u32, u32) {
     let seconds = time.seconds.clamp(min, max);
     let base = seconds as i32;
     let epoch = ((seconds - i64::from(base)) >> 32) as u32 & 3;
-    (base as u32, epoch | time.nanoseconds << 2)
+    let is_inside = min < time.seconds && time.seconds < max; // Linux: timestamp_truncate
+    let nanoseconds = if is_inside { time.nanoseconds } else { 0 };
+    (base as u32, epoch | nanoseconds << 2)
+}
+
+/// The time that an inode with or without an extra word has where `time` is set.
+pub(super) fn storable(time: Timestamp, has_extra: bool) -> Timestamp {
+    let (seconds, extra) = encode_time(time, has_extra);
+    decode_time(seconds, has_extra.then_some(extra))
 }
 
 #[cfg(test)]
@@ -41,8 +49,15 @@ mod tests {
             let time = Timestamp { seconds, nanoseconds: 999_999_999 };
             let extra = epoch | 999_999_999 << 2;
             assert_eq!(decode_time(low, Some(extra)), time);
-            assert_eq!(encode_time(time, true), (low, extra));
+            if !matches!(seconds, -0x8000_0000 | 0x3_7FFF_FFFF) {
+                assert_eq!(encode_time(time, true), (low, extra));
+            }
         }
+        let time = |seconds, nanoseconds| Timestamp { seconds, nanoseconds };
+        assert_eq!(storable(time(4_102_488_000, 5), false), time(0x7FFF_FFFF, 0));
+        assert_eq!(storable(time(4_102_488_000, 5), true), time(4_102_488_000, 5));
+        assert_eq!(storable(time(1 << 40, 5), true), time(0x3_7FFF_FFFF, 0));
+        assert_eq!(storable(time(-(1 << 40), 5), true), time(-0x8000_0000, 0));
         let late = Timestamp { seconds: 1 << 40, nanoseconds: 0 };
         assert_eq!(encode_time(late, true), (0x7FFF_FFFF, 3));
         assert_eq!(encode_time(late, false).0, 0x7FFF_FFFF);

@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::GroupNo;
+use crate::format::{GroupNo, Incompat};
 
 impl<D: BlockDevice> Checker<D> {
     /// Every descriptor is decoded, and what it names is claimed.
@@ -18,6 +18,9 @@ impl<D: BlockDevice> Checker<D> {
             self.claim(start, superblock.base_blocks(group).into(), || {
                 format!("the head of group {group}")
             });
+        }
+        if superblock.incompat.has(Incompat::MMP) && superblock.mmp_block.0 > 0 {
+            self.claim(superblock.mmp_block.0, 1, || "the hosts that may mount the volume".into());
         }
         for group in (0..superblock.group_count()).map(GroupNo) {
             let descriptor = self.volume.group(group);

@@ -66,8 +66,17 @@ impl<D: BlockDevice> Checker<D> {
         self.decoded(Inode::parse(bytes, ino, &superblock));
         self.report.counts.inodes += 1;
         let (mode, links) = (inode.mode, inode.links);
-        self.inodes
-            .insert(ino, Used { mode, links, found: 0, parent: Ino::NONE, dot_dot: Ino::NONE });
+        self.inodes.insert(
+            ino,
+            Used {
+                mode,
+                links,
+                is_indexed: inode.flags.has(InodeFlags::INDEX),
+                found: 0,
+                parent: Ino::NONE,
+                dot_dot: Ino::NONE,
+            },
+        );
         if inode.dtime != 0 && !orphan {
             self.found(Finding::DeletionTime { ino, found: inode.dtime });
         }

@@ -55,6 +55,8 @@ impl Default for Options {
 struct Used {
     mode: u16,
     links: u16,
+    /// A directory with an index.
+    is_indexed: bool,
     /// Entries that lead to it, "." and ".." of directories among them.
     found: u64,
     /// The directory that has an entry for it, if it is one itself.

@@ -4,8 +4,8 @@ use dovetail_block::DriveSerial;
 
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
-    CRC32C_START, Compat, ErrorRecord, FLAG_SIGNED_HASH, GroupNo, HashVersion, Incompat, Ino,
-    RoCompat, State, Superblock, crc32c,
+    BlockAddr, CRC32C_START, Compat, ErrorRecord, FLAG_SIGNED_HASH, GroupNo, HashVersion, Incompat,
+    Ino, RoCompat, State, Superblock, crc32c,
 };
 
 const MIB: u64 = 1 << 20;
@@ -180,6 +180,7 @@ fn blank(options: &MkfsOptions, block_size: u32) -> Superblock {
         lost_found_ino: Ino::NONE,
         checksum_seed: if seeded { crc32c(CRC32C_START, &options.uuid) } else { 0 },
         orphan_file_ino: Ino::NONE,
+        mmp_block: BlockAddr(0),
         last_batch: 0,
         physical_blocks: 0,
         drive: DriveSerial::default(),

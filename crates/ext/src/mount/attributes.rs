@@ -46,13 +46,15 @@ impl<D: Scheduler> Ext<D> {
             self.prepare_size(ino, size)?;
         }
         let inode = self.edit_inode(ino)?;
+        let storable = |time| inode.storable(time);
+        let (atime, mtime) = (changes.atime.map(storable), changes.mtime.map(storable));
         if let Some(mode) = changes.mode {
             inode.mode = kind(inode.mode) | (mode & S_IALLUGO);
         }
         inode.uid = changes.uid.unwrap_or(inode.uid);
         inode.gid = changes.gid.unwrap_or(inode.gid);
-        inode.atime = changes.atime.unwrap_or(inode.atime);
-        inode.mtime = changes.mtime.or(changes.size.map(|_| caller.now)).unwrap_or(inode.mtime);
+        inode.atime = atime.unwrap_or(inode.atime);
+        inode.mtime = mtime.or(changes.size.map(|_| caller.now)).unwrap_or(inode.mtime);
         inode.ctime = changes.ctime.unwrap_or(caller.now);
         match changes.size {
             Some(size) => Ok(self.set_size(ino, size)?),
@@ -124,9 +126,10 @@ impl<D: Scheduler> Ext<D> {
         self.check_file(ino)?;
         self.check_end(ino, Some(size))?;
         let old = self.inode(ino)?.size;
-        self.check_room(2)?;
-        if size <= old {
-            self.check_removable(ino)?;
+        if size > old {
+            self.check_room_for_few(2)?;
+        } else {
+            self.check_removable(ino)?; // which takes no block
         }
         let end = size.min(old);
         Ok(self.zero_in_page(ino, end, end.next_multiple_of(BLOCK_SIZE))?)
@@ -137,6 +140,9 @@ impl<D: Scheduler> Ext<D> {
         self.note_change(ino);
         let inode = self.edit_inode(ino)?;
         let old = std::mem::replace(&mut inode.size, size);
+        if size == 0 && old > 0 && self.options.auto_da_alloc {
+            self.emptied.insert(ino);
+        }
         if size <= old {
             self.cut_off(ino, size.div_ceil(self.block_size() as u64))?;
             self.drop_window(ino)?;
@@ -244,6 +250,7 @@ impl<D: Scheduler> Ext<D> {
         offset: u64,
         len: u64,
     ) -> Result<(), Error> {
+        self.keep_reserve_from(caller);
         self.check_file(ino)?;
         self.check_end(ino, offset.checked_add(len))?;
         Ok(self.stamp_overwrite(ino, caller.now)?)
@@ -327,6 +334,7 @@ impl<D: Scheduler> Ext<D> {
         offset: u64,
         len: u64,
     ) -> Result<(), Error> {
+        self.keep_reserve_from(caller);
         self.check_file(ino)?;
         if len == 0 {
             return Err(Error::Invalid("the range is empty"));
@@ -339,7 +347,7 @@ impl<D: Scheduler> Ext<D> {
         if how == Fallocate::PunchHole && offset >= size {
             return Ok(());
         }
-        self.check_room(8)?;
+        self.check_room_for_few(8)?;
         if end > size {
             self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_SIZE))?;
         }

@@ -36,6 +36,7 @@ impl<D: Scheduler> Ext<D> {
     /// The first part of a commit: all but the flushes and the commit block.
     fn begin_commit(&mut self) -> Result<(), Error> {
         self.end_commit()?;
+        self.place_emptied()?;
         if self.running.is_empty() && self.running.ordered.is_empty() {
             return Ok(());
         }
@@ -52,6 +53,17 @@ impl<D: Scheduler> Ext<D> {
             }
             failed => self.commit_is_over(failed.map(drop)),
         }
+    }
+
+    /// The new content of files that were emptied gets its place, so that it is written before the
+    /// commit: after a power cut such a file has its old content or its new one.
+    fn place_emptied(&mut self) -> Result<(), Error> {
+        let has_content = |ino: &Ino| self.delayed.count(*ino) > 0;
+        for ino in self.emptied.iter().copied().filter(has_content).collect::<Vec<_>>() {
+            self.place_delayed(ino)?;
+            self.emptied.remove(&ino);
+        }
+        Ok(())
     }
 
     /// The rest of a commit, if one is under way.

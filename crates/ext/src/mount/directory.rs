@@ -7,6 +7,7 @@
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::LeftOut;
+use rustc_hash::FxHashSet;
 
 use super::Ext;
 use super::map::State;
@@ -25,14 +26,24 @@ pub struct Entry {
     pub(super) offset: usize,
 }
 
-/// The entries of a directory in the order of their positions, as of an edit.
+/// The entries of a directory, in the order of their positions. It holds until entries are added.
 #[derive(Debug)]
 pub(super) struct Listing {
     dir: Ino,
-    edits: u64,
-    entries: Vec<(u64, DirEntry)>,
+    entries: Vec<Listed>,
+    /// Places of entries that were removed since: who lists and removes in turn would read the
+    /// directory each time.
+    gone: FxHashSet<u64>,
     /// Damaged parts.
     left_out: LeftOut,
+}
+
+#[derive(Debug)]
+struct Listed {
+    position: u64,
+    /// Byte of the directory.
+    place: u64,
+    entry: DirEntry,
 }
 
 impl<D: Scheduler> Ext<D> {
@@ -95,12 +106,14 @@ impl<D: Scheduler> Ext<D> {
     }
 
     pub(super) fn edit_dir_block(&mut self, dir: Ino, block: u32) -> Result<&mut [u8], Error> {
+        self.listing.take_if(|listing| listing.dir == dir);
         let (at, kind) = (self.dir_place(dir, block)?, self.dir_kind(dir)?);
         self.edit_meta(at, kind, Place::Directory(dir, block))
     }
 
     /// A new block at the end of the directory, without entries.
     pub(super) fn append_dir_block(&mut self, dir: Ino) -> Result<u32, Error> {
+        self.listing.take_if(|listing| listing.dir == dir);
         let block = self.dir_blocks(dir)?;
         let State::Written(at) = self.allocate_run(dir, block, 1, true)?.state else {
             return Err(Error::NoSpace);
@@ -196,8 +209,18 @@ impl<D: Scheduler> Ext<D> {
 
     pub(super) fn remove_entry(&mut self, dir: Ino, entry: &Entry) -> Result<(), Error> {
         let format = self.dir_format();
+        let listing = self.listing.take_if(|listing| listing.dir == dir);
         let bytes = self.edit_dir_block(dir, entry.block)?;
-        Ok(DirBlockMut::new(bytes, format, dir, entry.block).remove(entry.offset)?)
+        DirBlockMut::new(bytes, format, dir, entry.block).remove(entry.offset)?;
+        if let Some(mut listing) = listing {
+            listing.gone.insert(self.place_in_dir(entry.block, entry.offset));
+            self.listing = Some(listing);
+        }
+        Ok(())
+    }
+
+    fn place_in_dir(&self, block: u32, offset: usize) -> u64 {
+        u64::from(block) * self.block_size() as u64 + offset as u64
     }
 
     /// Makes an entry name another inode.
@@ -244,9 +267,10 @@ impl<D: Scheduler> Ext<D> {
         found: &mut dyn FnMut(u64, &DirEntry) -> bool,
     ) -> Result<(), Error> {
         let listing = self.listing_of(dir)?;
-        let from = listing.entries.partition_point(|(position, _)| *position <= cookie);
-        for (position, entry) in &listing.entries[from..] {
-            if !found(*position, entry) {
+        let from = listing.entries.partition_point(|listed| listed.position <= cookie);
+        let entries = listing.entries[from..].iter();
+        for listed in entries.filter(|listed| !listing.gone.contains(&listed.place)) {
+            if !found(listed.position, &listed.entry) {
                 break;
             }
         }
@@ -265,8 +289,7 @@ impl<D: Scheduler> Ext<D> {
     /// The listing that is known, or a new one.
     fn listing_of(&mut self, dir: Ino) -> Result<Listing, Error> {
         self.check_readable(dir)?;
-        let edits = self.edits;
-        match self.listing.take().filter(|listing| listing.dir == dir && listing.edits == edits) {
+        match self.listing.take().filter(|listing| listing.dir == dir) {
             Some(listing) => Ok(listing),
             None => self.read_entries(dir),
         }
@@ -297,7 +320,7 @@ impl<D: Scheduler> Ext<D> {
                         continue;
                     }
                 };
-                let place = u64::from(block) * self.block_size() as u64 + record.offset as u64 + 1;
+                let place = self.place_in_dir(block, record.offset);
                 let hash = version
                     .and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
                 let position = match (record.name, hash) {
@@ -306,13 +329,13 @@ impl<D: Scheduler> Ext<D> {
                     (_, Some((major, minor))) => {
                         3 + (u64::from(major >> 1) << 32 | u64::from(minor))
                     }
-                    (_, None) => place,
+                    (_, None) => place + 1,
                 };
                 let (name, ino, file_type) = (record.name.to_vec(), record.ino, record.file_type);
-                entries.push((position, DirEntry { name, ino, file_type }));
+                entries.push(Listed { position, place, entry: DirEntry { name, ino, file_type } });
             }
         }
-        entries.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
-        Ok(Listing { dir, edits: self.edits, entries, left_out })
+        entries.sort_by(|a, b| (a.position, &a.entry.name).cmp(&(b.position, &b.entry.name)));
+        Ok(Listing { dir, entries, gone: FxHashSet::default(), left_out })
     }
 }

@@ -342,6 +342,7 @@ impl<D: Scheduler> Ext<D> {
         }
         self.running.content.remove(&ino);
         self.running.ordered.remove(&ino);
+        self.emptied.remove(&ino);
         if let Some(changed) = &mut self.changed {
             changed.remove(&ino);
         }

@@ -44,7 +44,7 @@ mod vfs;
 mod walk;
 mod xattr;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, Lba, Lifetime, Scheduler};
 use dovetail_time::{Rng, SimTime};
@@ -84,6 +84,10 @@ pub struct Ext<D> {
     throttle: Throttle,
     /// Blocks that have content in memory and no place yet.
     delayed: Delayed,
+    /// Reserved blocks that the present call may not take.
+    kept_from_caller: u64,
+    /// Files that were truncated to nothing and whose next content has no place yet.
+    emptied: BTreeSet<Ino>,
     windows: Windows,
     running: Running,
     last_commit: Option<commit::LastCommit>,

@@ -78,7 +78,7 @@ impl<D: Scheduler> Ext<D> {
         if is_dir {
             self.check_subdirectory(dir)?;
         }
-        self.check_room(ENTRY_BLOCKS + 2)?;
+        self.check_room_for_few(ENTRY_BLOCKS + 2)?;
         let parent = self.inode(dir)?;
         let inherits = parent.mode & S_ISGID != 0;
         let gid = if inherits { parent.gid } else { caller.gid };
@@ -137,7 +137,7 @@ impl<D: Scheduler> Ext<D> {
             return Err(Error::NameTooLong);
         }
         self.check_free(dir, name)?;
-        self.check_room(ENTRY_BLOCKS + 1)?;
+        self.check_room_for_few(ENTRY_BLOCKS + 1)?;
         let parent = self.inode(dir)?;
         let gid = if parent.mode & S_ISGID != 0 { parent.gid } else { caller.gid };
         let ino =
@@ -192,7 +192,7 @@ impl<D: Scheduler> Ext<D> {
         self.check_link(ino, dir, name)?;
         let inode = self.inode(ino)?;
         let (file_type, links) = (inode.file_type(), inode.links);
-        self.check_room(ENTRY_BLOCKS)?;
+        self.check_room_for_few(ENTRY_BLOCKS)?;
         self.add_entry(dir, name, ino, file_type)?;
         self.stamp(dir, caller.now)?;
         let inode = self.edit_inode(ino)?;
@@ -243,7 +243,7 @@ impl<D: Scheduler> Ext<D> {
         flags: RenameFlags,
     ) -> Result<(), Error> {
         let rename = self.plan_rename((dir, name), (new_dir, new_name), flags)?;
-        self.check_room(ENTRY_BLOCKS)?;
+        self.check_room_for_few(ENTRY_BLOCKS)?;
         match rename {
             Rename::Nothing => Ok(()),
             Rename::Exchange { entry, taken } => {
@@ -281,8 +281,8 @@ impl<D: Scheduler> Ext<D> {
         (new_dir, taken): (Ino, Entry),
     ) -> Result<(), Error> {
         let file_type = self.inode(entry.ino)?.file_type();
-        // content that replaces a file is on its way before the name says so (Linux: auto_da_alloc)
-        if self.delayed.count(entry.ino) > 0 {
+        // content that replaces a file is on its way before the name says so
+        if self.options.auto_da_alloc && self.delayed.count(entry.ino) > 0 {
             self.place_delayed(entry.ino)?;
         }
         self.set_entry(new_dir, &taken, entry.ino, file_type)?;

@@ -1,6 +1,8 @@
 //! Mounting: the journal is replayed, groups come into memory, and the orphans of the last mount
 //! go.
 
+use std::collections::BTreeSet;
+
 use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::kit::Throttle;
@@ -85,6 +87,8 @@ impl<D: Scheduler> Ext<D> {
             pages: PageCache::new((options.page_cache_bytes / BLOCK_SIZE) as usize),
             throttle: Throttle::new(options.page_cache_bytes),
             delayed: Delayed::default(),
+            kept_from_caller: 0,
+            emptied: BTreeSet::new(),
             windows: Windows::default(),
             running: Running::default(),
             last_commit: None,

@@ -25,6 +25,9 @@ pub struct Options {
     /// `delalloc|nodelalloc`: blocks get their place when they are written to the device. Only
     /// where files have extents.
     pub delalloc: bool,
+    /// `auto_da_alloc|noauto_da_alloc`: content that replaces a file's, by a rename or after a
+    /// truncation to nothing, is written before the next commit.
+    pub auto_da_alloc: bool,
     /// `discard|nodiscard`: freed blocks are given back to the device after the commit.
     pub discard: bool,
     /// `ro|rw`: nothing is changed, but for the replay of the journal.
@@ -57,6 +60,7 @@ impl Default for Options {
             barrier: true,
             commit_interval_s: 5,
             delalloc: true,
+            auto_da_alloc: true,
             discard: false,
             read_only: false,
             no_load: false,
@@ -80,11 +84,13 @@ const TABLE: OptionTable<Options> = OptionTable {
     refused: &REFUSED,
 };
 
-const FLAGS: [Flag<Options>; 10] = [
+const FLAGS: [Flag<Options>; 12] = [
     ("barrier", |options| options.barrier = true),
     ("nobarrier", |options| options.barrier = false),
     ("delalloc", |options| options.delalloc = true),
     ("nodelalloc", |options| options.delalloc = false),
+    ("auto_da_alloc", |options| options.auto_da_alloc = true),
+    ("noauto_da_alloc", |options| options.auto_da_alloc = false),
     ("discard", |options| options.discard = true),
     ("nodiscard", |options| options.discard = false),
     ("ro", |options| options.read_only = true),
@@ -132,7 +138,7 @@ fn set_commit(options: &mut Options, value: &str) -> bool {
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does
 /// not have.
-const WITHOUT_EFFECT: [&str; 20] = [
+const WITHOUT_EFFECT: [&str; 18] = [
     "lazytime",
     "nolazytime",
     "relatime",
@@ -143,8 +149,6 @@ const WITHOUT_EFFECT: [&str; 20] = [
     "noacl",
     "dioread_nolock",
     "dioread_lock",
-    "auto_da_alloc",
-    "noauto_da_alloc",
     "block_validity",
     "noblock_validity",
     "journal_checksum",

@@ -2,19 +2,38 @@
 //! have to be undone.
 
 use dovetail_block::Scheduler;
+use dovetail_vfs::Caller;
 
 use super::Ext;
 use crate::error::Error;
 
 /// Blocks that are always left for pointers and nodes of what is delayed.
-const SLACK: u64 = 16;
+const FOR_NODES: u64 = 8;
+
+/// Blocks that content leaves to calls that take few, if any: a full volume must be put in order.
+const FOR_FEW: u64 = 16;
 
 impl<D: Scheduler> Ext<D> {
-    /// Blocks that could be taken now, what delayed blocks and their pointers will need taken off.
+    /// Blocks that content could take now.
     fn room(&self) -> u64 {
+        self.room_for_few().saturating_sub(FOR_FEW + self.kept_from_caller)
+    }
+
+    /// Blocks that could be taken now, what delayed blocks and their pointers will need taken off.
+    fn room_for_few(&self) -> u64 {
         let delayed = self.delayed.total();
         let pointers = self.nodes_for(delayed) + 4 * self.delayed.files() as u64;
-        self.groups.takeable().saturating_sub(delayed + pointers + SLACK)
+        self.groups.takeable().saturating_sub(delayed + pointers + FOR_NODES)
+    }
+
+    /// Until the call ends, the blocks that the volume reserves are not for a caller that is
+    /// neither root nor their owner.
+    pub(super) fn keep_reserve_from(&mut self, caller: &Caller) {
+        let (uid, gid) = self.superblock.reserve_owner;
+        let may_take = caller.uid == 0
+            || caller.uid == u32::from(uid)
+            || gid != 0 && caller.gid == u32::from(gid);
+        self.kept_from_caller = if may_take { 0 } else { self.superblock.reserved_blocks };
     }
 
     /// Blocks of pointers or extents that `blocks` blocks may need, each an extent of its own.
@@ -29,7 +48,7 @@ impl<D: Scheduler> Ext<D> {
     /// # Errors
     /// [`Error::NoSpace`].
     pub(super) fn check_nodes(&self) -> Result<(), Error> {
-        if self.groups.takeable() >= SLACK / 2 { Ok(()) } else { Err(Error::NoSpace) }
+        if self.groups.takeable() >= FOR_NODES { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Makes sure that a call can take `blocks` more blocks; blocks that wait for a commit may be
@@ -38,12 +57,37 @@ impl<D: Scheduler> Ext<D> {
     /// # Errors
     /// [`Error::NoSpace`].
     pub(super) fn check_room(&mut self, blocks: u64) -> Result<(), Error> {
-        if self.room() >= blocks {
+        self.check(blocks, Self::room)
+    }
+
+    /// The same for a call that adds no content.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`].
+    pub(super) fn check_room_for_few(&mut self, blocks: u64) -> Result<(), Error> {
+        self.check(blocks, Self::room_for_few)
+    }
+
+    fn check(&mut self, blocks: u64, room: fn(&Self) -> u64) -> Result<(), Error> {
+        if room(self) >= blocks {
             return Ok(());
         }
         if self.groups.pending() > 0 && self.edits_before_call == self.edits {
             self.commit()?;
         }
-        if self.room() >= blocks { Ok(()) } else { Err(Error::NoSpace) }
+        if room(self) >= blocks { Ok(()) } else { Err(Error::NoSpace) }
+    }
+
+    /// Tells whether there is more room once what is delayed has its place, which may take less
+    /// than was kept for it, and a commit has released what is freed.
+    pub(super) fn makes_room(&mut self) -> Result<bool, Error> {
+        let before = self.room();
+        if self.delayed.total() > 0 {
+            self.write_back_all()?;
+        }
+        if self.groups.pending() > 0 {
+            self.commit()?;
+        }
+        Ok(self.room() > before)
     }
 }

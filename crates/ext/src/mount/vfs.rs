@@ -25,6 +25,7 @@ impl<D: Scheduler> Ext<D> {
         self.check_writable()?;
         self.edits_before_call = self.edits;
         let done = call(self);
+        self.kept_from_caller = 0;
         let broken = matches!(
             done,
             Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound | Error::Unsupported(_))
@@ -41,17 +42,14 @@ impl<D: Scheduler> Ext<D> {
         Ok(done)
     }
 
-    /// A change that can be made again as a whole: if it lacks room, what was freed is released by
-    /// a commit, and it is made again, as a kernel does (Linux: `ext4_should_retry_alloc`).
+    /// A change that can be made again as a whole: if it lacks room, and there is more than was
+    /// counted, it is made again, as a kernel does (Linux: `ext4_should_retry_alloc`).
     pub(super) fn change_again<T>(
         &mut self,
         call: impl Fn(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         match self.change(&call) {
-            Err(Error::NoSpace) if self.groups.pending() > 0 => {
-                self.commit()?;
-                self.change(call)
-            }
+            Err(Error::NoSpace) if self.makes_room()? => self.change(call),
             done => done,
         }
     }
@@ -96,7 +94,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
     }
 
     fn setattr(&mut self, caller: &Caller, ino: Number, changes: &SetAttr) -> Result<Attr, Error> {
-        self.change(|fs| fs.change_attributes(caller, ino_of(ino), changes))?;
+        self.change_again(|fs| fs.change_attributes(caller, ino_of(ino), changes))?;
         self.getattr(ino)
     }
 
@@ -115,7 +113,8 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         if !matches!(FileType::of_mode(node.mode).0, 1..=6) {
             return Err(Error::Invalid("the mode has no type that can be made"));
         }
-        let ino = self.change(|fs| fs.make(caller, ino_of(dir), name, node.mode, node.rdev))?;
+        let ino =
+            self.change_again(|fs| fs.make(caller, ino_of(dir), name, node.mode, node.rdev))?;
         Ok(self.attr(ino)?)
     }
 
@@ -127,7 +126,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         target: &[u8],
     ) -> Result<Attr, Error> {
         check_name(name)?;
-        let ino = self.change(|fs| fs.make_symlink(caller, ino_of(dir), name, target))?;
+        let ino = self.change_again(|fs| fs.make_symlink(caller, ino_of(dir), name, target))?;
         Ok(self.attr(ino)?)
     }
 
@@ -139,7 +138,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         name: &[u8],
     ) -> Result<Attr, Error> {
         check_name(name)?;
-        self.change(|fs| fs.add_name(caller, ino_of(ino), ino_of(dir), name))?;
+        self.change_again(|fs| fs.add_name(caller, ino_of(ino), ino_of(dir), name))?;
         self.getattr(ino)
     }
 
@@ -162,7 +161,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
     ) -> Result<(), Error> {
         check_name(name)?;
         check_name(new_name)?;
-        self.change(|fs| {
+        self.change_again(|fs| {
             fs.rename_entry(caller, (ino_of(dir), name), (ino_of(new_dir), new_name), flags)
         })
     }
@@ -316,7 +315,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         value: &[u8],
         flags: XattrFlags,
     ) -> Result<(), Error> {
-        self.change(|fs| fs.set_xattr(caller, ino_of(ino), name, value, flags))
+        self.change_again(|fs| fs.set_xattr(caller, ino_of(ino), name, value, flags))
     }
 
     fn listxattr(&mut self, ino: Number) -> Result<Vec<Vec<u8>>, Error> {
@@ -325,7 +324,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
     }
 
     fn removexattr(&mut self, caller: &Caller, ino: Number, name: &[u8]) -> Result<(), Error> {
-        self.change(|fs| fs.remove_xattr(caller, ino_of(ino), name))
+        self.change_again(|fs| fs.remove_xattr(caller, ino_of(ino), name))
     }
 
     fn next_wake(&self) -> Option<SimTime> {

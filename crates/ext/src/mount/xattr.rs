@@ -77,7 +77,7 @@ impl<D: Scheduler> Ext<D> {
         let mut list: Vec<Xattr> =
             inside.into_iter().chain(block).filter(|xattr| !same_name(xattr, &new)).collect();
         list.push(new);
-        self.check_room(2)?;
+        self.check_room_for_few(2)?;
         self.store_xattrs(ino, list, in_both)?;
         self.edit_inode(ino)?.ctime = caller.now;
         Ok(())
@@ -98,7 +98,7 @@ impl<D: Scheduler> Ext<D> {
         if list.len() == before {
             return Err(Error::NoAttribute);
         }
-        self.check_room(2)?;
+        self.check_room_for_few(2)?;
         self.store_xattrs(ino, list, in_both)?;
         self.edit_inode(ino)?.ctime = caller.now;
         Ok(())

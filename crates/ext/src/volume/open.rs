@@ -8,7 +8,7 @@ use dovetail_block::{BLOCK_SIZE, BlockDevice, Content};
 use super::{Blocks, Volume, backup};
 use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
-    BlockAddr, Compat, GroupNo, Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+    BlockAddr, Compat, GroupNo, Incompat, MAGIC, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
 use crate::journal::{JournalError, JournalExtent, JournalMap, JournalSuperblock, replay};
 
@@ -51,12 +51,20 @@ impl<D: BlockDevice> Volume<D> {
             return Err(Error::NotExt { found: 0 });
         }
         let first = backup::bytes_at(&mut blocks, SUPERBLOCK_OFFSET)?;
-        let (superblock, backup) = match Superblock::parse_on_drive(&first, GroupNo(0)) {
-            Err(Error::Corrupt(damage)) => match backup::backup(&mut blocks)? {
+        let superblock = Superblock::parse_on_drive(&first, GroupNo(0));
+        let damage = match &superblock {
+            Err(Error::Corrupt(damage)) => Some(damage.clone()),
+            Err(Error::NotExt { found }) => {
+                Corrupt::check_equal(Place::Superblock(GroupNo(0)), "s_magic", *found, MAGIC).err()
+            }
+            _ => None,
+        };
+        let (superblock, backup) = match damage {
+            Some(damage) => match backup::backup(&mut blocks)? {
                 Some((superblock, bytes)) => (superblock, Some((damage, Box::new(bytes)))),
-                None => return Err(damage.into()),
+                None => (superblock?, None),
             },
-            superblock => (superblock?, None),
+            None => (superblock?, None),
         };
         blocks.set_block_size(superblock.block_size());
         if superblock.incompat.has(Incompat::DEVIRTUALIZED) {
@@ -97,7 +105,7 @@ impl<D: BlockDevice> Volume<D> {
         self.blocks.redirect(redirected);
         match self.read_superblock_again() {
             // not in the journal: the first one is as damaged as before
-            Err(Error::Corrupt(_)) if self.backup.is_some() => Ok(()),
+            Err(Error::Corrupt(_) | Error::NotExt { .. }) if self.backup.is_some() => Ok(()),
             read => read,
         }
     }

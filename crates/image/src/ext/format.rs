@@ -28,6 +28,14 @@ impl Format for Ext {
         }
     }
 
+    fn has_copy_on(&self, device: &mut Medium) -> Result<bool, String> {
+        match Volume::open(device) {
+            Ok(volume) => Ok(volume.superblock_damage().is_some()),
+            Err(VolumeError::Io(error)) => Err(error.to_string()),
+            Err(_) => Ok(false),
+        }
+    }
+
     fn variant_on(&self, image: &Source) -> Result<&'static str, Error> {
         let mut device = device(image, false)?;
         match dovetail_ext::Ext::superblock_of(&mut device) {

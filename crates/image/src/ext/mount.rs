@@ -58,7 +58,8 @@ pub(super) fn mount(
 /// Damage of the first superblock, and the superblock made from its backup; `None` if it is whole.
 fn backup_of(image: &Source) -> Result<Option<(String, [u8; SUPERBLOCK_SIZE])>, Error> {
     let mut device = device(image, false)?;
-    if !matches!(Ext::superblock_of(&mut device), Err(dovetail_ext::Error::Corrupt(_))) {
+    use dovetail_ext::Error::{Corrupt, NotExt};
+    if !matches!(Ext::superblock_of(&mut device), Err(Corrupt(_) | NotExt { .. })) {
         return Ok(None);
     }
     let volume = dovetail_ext::Volume::open(device).map_err(|error| not_mounted(image, error))?;
