@@ -351,7 +351,20 @@ fn jobs(arguments: &Arguments) -> Result<Vec<ReplayJob>, Failure> {
             }
         }
     }
+    number_labels(&mut jobs);
     Ok(jobs)
+}
+
+/// Runs of one label get a number behind it.
+fn number_labels(jobs: &mut [ReplayJob]) {
+    let labels: Vec<String> = jobs.iter().map(|job| job.label.clone()).collect();
+    for (index, job) in jobs.iter_mut().enumerate() {
+        let is_same = |label: &&String| **label == labels[index];
+        if labels.iter().filter(is_same).count() > 1 {
+            let number = labels[..=index].iter().filter(is_same).count();
+            job.label += &format!(" ({number})");
+        }
+    }
 }
 
 fn all_overrides(arguments: &Arguments) -> Vec<Overrides> {

@@ -155,10 +155,10 @@ fn reproduce(
             Err(error) => failures.push(format!("{}: {error}", figure.name)),
         }
     }
-    if let Some(path) = &arguments.csv {
+    if let Some(path) = arguments.csv.as_ref().filter(|_| !all.is_empty()) {
         write(path, &csv_text(&rows)?)?;
     }
-    if let Some(path) = &arguments.report {
+    if let Some(path) = arguments.report.as_ref().filter(|_| !all.is_empty()) {
         write(path, &page.html(&provenance(taken())))?;
     }
     finish(arguments, &all, &failures)
@@ -241,7 +241,8 @@ fn finish(
     all: &Map<String, Value>,
     failures: &[String],
 ) -> Result<(), Failure> {
-    if let Some(path) = &arguments.json {
+    // what a file had before is more than nothing
+    if let Some(path) = arguments.json.as_ref().filter(|_| !all.is_empty()) {
         let text = serde_json::to_string_pretty(all).map_err(Failure::failed)?;
         write(path, &(text + "\n"))?;
     }

@@ -210,7 +210,7 @@ fn a_wrong_stack_is_refused_in_a_sentence() {
     for (more, expected) in [
         ("colour = 1\n", "stack wrong.toml: line 6: unknown field `colour`"),
         ("[host]\nsyscall = 1\n", "stack wrong.toml: line 7: unknown field `syscall`"),
-        ("[host]\nqueue_depth = 0\n", "[host] queue_depth is 0: give at least 1"),
+        ("[host]\nqueue_depth = 0\n", "[host] queue_depth is 0: a drive that takes no request"),
         ("[mkfs]\nbig = 1\n", "unknown field `big`"),
         ("[sysfs]\nbig = 1\n", "unknown field `big`"),
         ("memory = \"much\"\n", "memory: "),

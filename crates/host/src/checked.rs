@@ -49,6 +49,11 @@ impl<D: BlockDevice> CheckedDevice<D> {
         &self.device
     }
 
+    /// The same, to be changed but for what its blocks hold.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
     /// The device below, unchecked from now on.
     pub fn into_device(self) -> D {
         self.device

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::placement::Placement;
 use crate::read_ahead::ReadAheadLimits;
 
-/// Costs and limits of the host. None of them comes from a source: all are assumed, and
-/// `bench --sensitivity` halves and doubles each.
+/// Costs and limits of the host. `bench --sensitivity` halves and doubles each that is assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostCosts {
@@ -157,7 +156,9 @@ impl HostCosts {
             return Err(format!("cpus is {}: give 0 to {MAX_CPUS}", self.cpus));
         }
         if self.queue_depth == 0 {
-            return Err("queue_depth is 0: give at least 1".into());
+            return Err("queue_depth is 0: a drive that takes no request does nothing; give at \
+                        least 1"
+                .into());
         }
         if self.max_request_kib < 4 {
             return Err(format!("max_request_kib is {}: give at least 4", self.max_request_kib));
@@ -181,7 +182,10 @@ impl HostCosts {
 
     /// Each assumed figure halved, and doubled; those that this does not change are left out.
     pub fn variants_of_assumed(&self) -> Vec<CostVariant> {
-        let Self { syscall_ns, block_ns, request_ns, wake_ns, queue_depth, .. } = *self;
+        let Self { syscall_ns, block_ns, request_ns, wake_ns, cpus, queue_depth, .. } = *self;
+        // 0 is no number of CPUs: no half of one is that many
+        let cpus_of =
+            |to: u64| if cpus == 0 { 0 } else { u32::try_from(to).unwrap_or(u32::MAX).max(1) };
         let depth = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX).max(1);
         let all = |key: &'static str, from: u64, with: &dyn Fn(u64) -> Self| {
             [from / 2, from.saturating_mul(2)].map(|to| CostVariant {
@@ -196,6 +200,7 @@ impl HostCosts {
             all("block_ns", block_ns, &|block_ns| Self { block_ns, ..*self }),
             all("request_ns", request_ns, &|request_ns| Self { request_ns, ..*self }),
             all("wake_ns", wake_ns, &|wake_ns| Self { wake_ns, ..*self }),
+            all("cpus", cpus.into(), &|to| Self { cpus: cpus_of(to), ..*self }),
             all("queue_depth", queue_depth.into(), &|to| Self { queue_depth: depth(to), ..*self }),
         ];
         variants.into_iter().flatten().filter(|variant| variant.costs != *self).collect()
@@ -239,7 +244,7 @@ mod tests {
 
     #[test]
     fn each_assumed_figure_is_halved_and_doubled_alone() {
-        let costs = HostCosts { wake_ns: 0, queue_depth: 1, ..HostCosts::default() };
+        let costs = HostCosts { wake_ns: 0, cpus: 1, queue_depth: 1, ..HostCosts::default() };
         let variants = costs.variants_of_assumed();
         let shown: Vec<_> = variants.iter().map(|v| (v.key, v.from, v.to)).collect();
         let expected = [
@@ -249,9 +254,10 @@ mod tests {
             ("block_ns", 500, 1_000),
             ("request_ns", 2_000, 1_000),
             ("request_ns", 2_000, 4_000),
+            ("cpus", 1, 2),
             ("queue_depth", 1, 2),
         ];
         assert_eq!(shown, expected);
-        assert_eq!(variants[6].costs, HostCosts { queue_depth: 2, ..costs });
+        assert_eq!(variants[7].costs, HostCosts { queue_depth: 2, ..costs });
     }
 }

@@ -1,6 +1,6 @@
 //! The scheduler: it plays the plans of all actors, always the earliest step first.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
 use dovetail_block::{BlockDevice, BlockRange};
@@ -120,6 +120,11 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
     /// The drive.
     pub fn device(&self) -> Ref<'_, D> {
         Ref::map(self.queue.borrow(), |queue| queue.device.device())
+    }
+
+    /// The same, to be changed but for what its blocks hold.
+    pub fn device_mut(&self) -> RefMut<'_, D> {
+        RefMut::map(self.queue.borrow_mut(), |queue| queue.device.device_mut())
     }
 
     /// The drive, with what its blocks must hold; `None` while a planner that is connected can reach

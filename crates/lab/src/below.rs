@@ -43,6 +43,14 @@ impl Below {
         Some(cycled.map(|(drive, cycle)| (Self::Drive(Box::new(drive)), cycle)))
     }
 
+    /// Programs what a flush leaves in the drive's write buffer.
+    pub(crate) fn write_out(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
+        match self {
+            Self::Drive(drive) => drive.write_out(at),
+            Self::Log(_) => Ok(at),
+        }
+    }
+
     /// Remembers from now on what [`Self::power_cycle_at`] needs.
     pub(crate) fn remember_operations(&mut self) {
         if let Self::Drive(drive) = self {

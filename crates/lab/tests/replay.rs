@@ -177,6 +177,31 @@ fn a_request_beyond_the_end_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
+fn bytes_that_a_drive_is_not_sent_do_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.csv");
+    fs::write(&path, "1,W,0,1099511627776,100\n1,W,0,4096,200\n").unwrap();
+    let result = run(&job(&path, "femu-32g", &small()));
+    let capacity = result.drive.capacity_bytes;
+    assert_eq!(result.totals.written_bytes, capacity + 4096);
+    assert_eq!(trace(&result).bytes.write, (1 << 40) + 4096);
+}
+
+/// With capacitors a flush programs nothing; what is in the buffer at the end counts all the same.
+#[test]
+fn pages_that_capacitors_keep_are_written_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in-order.csv");
+    let lines = (0..3000).map(|n| format!("1,W,{},4096,{}\n", n * 4096, 100 * n));
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    for profile in ["pm9a3-960g", "pm9d3-1880g-fdp"] {
+        let result = run(&job(&path, profile, &small()));
+        let waf = result.totals.device_waf.unwrap();
+        assert!((1.0..1.01).contains(&waf), "{profile}: {waf}");
+    }
+}
+
+#[test]
 fn requests_that_cover_blocks_in_part_read_the_rest_first() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("partial.csv");

@@ -24,7 +24,8 @@ pub fn table(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Result<String, c
     }
     let mut writer = csv::Writer::from_writer(Vec::new());
     let header = ["point"].into_iter().chain(axes.iter().copied());
-    writer.write_record(header.chain(figures.iter().copied()).chain(["error"]))?;
+    let header = header.map(str::to_owned).chain(figures.iter().map(|name| column(name, &axes)));
+    writer.write_record(header.chain(["error".to_owned()]))?;
     for point in sweep.points() {
         let Some(record) = records.get(&point.number) else { continue };
         let own = |axis: &&str| {
@@ -45,6 +46,12 @@ pub fn table(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Result<String, c
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The column of a figure: no two columns have one name. A run of several repetitions has another
+/// seed than its point.
+fn column(figure: &str, axes: &[&str]) -> String {
+    if axes.contains(&figure) { format!("run_{figure}") } else { figure.to_owned() }
 }
 
 /// A figure as a field of CSV: null is empty, a text has no quotes of its own.

@@ -41,6 +41,7 @@ const TRACE: &[Row<RunResult>] = &[
         Some(format!("{:.3}{}", done.waf, if done.steady { "" } else { ", not steady" }))
     }),
     row("folded into the drive", |r| of_trace(r, |t| some(t.wrapped))),
+    row("put in order", |r| of_trace(r, |t| some(t.reordered))),
     row("lines skipped", |r| of_trace(r, |t| some(t.skipped_lines))),
 ];
 

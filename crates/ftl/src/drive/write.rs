@@ -53,15 +53,20 @@ impl Drive {
 
     /// Makes all that was acknowledged survive a power cut; with capacitors it does already.
     pub(super) fn flush(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
-        if self.config.power_loss_protection {
-            self.counters.flushes += 1;
-            return Ok(at);
-        }
+        self.counters.flushes += 1;
+        if self.config.power_loss_protection { Ok(at) } else { self.write_out(at) }
+    }
+
+    /// Programs what the write buffer and the journal hold, whoever would keep it over a power cut;
+    /// returns when that is done. Counts of programs are complete afterwards.
+    ///
+    /// # Errors
+    /// Errors of its flash.
+    pub fn write_out(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
         self.empty_buffer(at, 0)?;
         self.make_room_for_records(at)?;
         self.write_journal(at)?;
         self.empty_condemned(at)?;
-        self.counters.flushes += 1;
         Ok(at.max(self.host_programs_end).max(self.nvm().map_or(at, Nvm::end)))
     }
 

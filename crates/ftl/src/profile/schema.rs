@@ -57,7 +57,10 @@ pub(super) const TABLES: [Keys; 13] = [
 
 /// A time, or one for each page of a word line.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "give a number of us, or a list with one for each page of a word line"
+)]
 pub(super) enum Times4 {
     All(f64),
     ByPage(Vec<f64>),

@@ -62,6 +62,12 @@ pub use view::{View, Watchers};
 /// Parts of the map of a volume.
 const OCCUPANCY_CELLS: usize = 512;
 
+/// A size, in bytes where it would read as another one does.
+fn told_apart(bytes: u64, other: u64) -> String {
+    let text = format_bytes(bytes);
+    if text == format_bytes(other) { format!("{bytes} bytes") } else { text }
+}
+
 /// Reason why a run ended early, or could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
@@ -88,8 +94,8 @@ pub enum BenchError {
     /// The partition is larger than the drive.
     #[error(
         "stack {stack}: a partition of {} does not fit on a drive of {}",
-        format_bytes(*wanted),
-        format_bytes(*drive)
+        told_apart(*wanted, *drive),
+        told_apart(*drive, *wanted)
     )]
     Partition {
         /// The stack.
@@ -340,6 +346,7 @@ pub fn run_watched(
 ) -> Result<RunResult, BenchError> {
     let _span = info_span!("run", label = job.label).entered();
     let mut run = set_up(job, &mut *workload, watchers)?;
+    run.write_out()?;
     run.begin_measuring();
     info!(at = %run.system.machine.now(), "running");
     let ran = run.run();
@@ -348,6 +355,7 @@ pub fn run_watched(
     } else {
         ran
     }
+    .and_then(|()| if job.final_sync { run.write_out() } else { Ok(()) })
     .err();
     run.show_end();
     let device = run.system.machine.device();
@@ -356,7 +364,7 @@ pub fn run_watched(
     let span = (run.recorder.first.at, run.recorder.last().at);
     info!(at = %span.1, "ended");
     let result = results(job, &mut run);
-    let mut result = RunResult { notes: notes(&result), ..result };
+    let mut result = RunResult { notes: notes(&result, (job.stop)()), ..result };
     let room = failure.as_ref().map(|error| room_wanted(&run, error)).unwrap_or_default();
     let Session { system, threads, .. } = run;
     let records = threads.fio.finish();

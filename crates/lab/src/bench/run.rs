@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
-use dovetail_host::Event;
+use dovetail_host::{Event, HostError};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Call, Step, ThreadId, Workload};
 use tracing::info;
@@ -142,6 +142,13 @@ impl<'w> Session<'w> {
         let now = self.system.machine.now();
         let effect = self.threads.perform_alone(&mut self.system, now, call)?;
         self.play_alone(now, effect)
+    }
+
+    /// Programs what flushes leave in the drive's write buffer, so that all of it counts.
+    pub(super) fn write_out(&mut self) -> Result<(), BenchError> {
+        let at = self.system.machine.now();
+        let written_out = self.system.machine.device_mut().write_out(at);
+        written_out.map(drop).map_err(|source| HostError::Device { at, source }.into())
     }
 
     fn play_alone(&mut self, now: SimTime, effect: Effect) -> Result<(), BenchError> {

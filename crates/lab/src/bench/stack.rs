@@ -142,12 +142,6 @@ impl Stack {
         }
         stack.check_raw().map_err(failed)?;
         stack.check_linux().map_err(failed)?;
-        if stack.host.queue_depth == 0 {
-            return Err(failed(
-                "host.queue_depth: a drive that takes no requests does nothing; give 1 or more"
-                    .into(),
-            ));
-        }
         Ok(stack)
     }
 

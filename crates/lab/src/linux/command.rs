@@ -84,7 +84,7 @@ impl LinuxCommand<'_> {
         let records = Records { threads: Vec::new(), jobs: Vec::new(), elapsed, error: None };
         let (name, scale) = (&self.stack.name, self.scale);
         let run = watch.results(name, self.stack, scale, &ended.drive, records);
-        let run = RunResult { notes: notes(&run), seed: self.seed, ..run };
+        let run = RunResult { notes: notes(&run, false), seed: self.seed, ..run };
         let recovery = match ended.was_cut {
             true => {
                 let cut_after = ended.at.since(watch.begin);

@@ -103,7 +103,7 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
     let result = watch.results(&job.label, stack, job.scale, &ended.drive, records);
     let mut result = RunResult { precondition: prepared, seed: job.seed, ..result };
     result.fio = Some(output);
-    result.notes = notes(&result);
+    result.notes = notes(&result, false);
     result.notes.extend(what_is_not_charged(stack));
     Ok(result)
 }

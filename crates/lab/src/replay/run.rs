@@ -83,7 +83,7 @@ pub fn replay_shared(
         ..requests
     };
     let result = RunResult { trace: Some(trace), precondition: prepared, ..result };
-    Ok(RunResult { notes: notes(&result), ..result })
+    Ok(RunResult { notes: notes(&result, stopped), ..result })
 }
 
 /// The drive, preconditioned if the job says so.

@@ -4,7 +4,9 @@ use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, ByteRange, Hints, Lba, SectorRange, ZoneTable,
 };
 use dovetail_ftl::stats::CommandKind;
-use dovetail_host::{CheckedDevice, Event, Events, InFlight, PlanStep as Command, ZoneLogCounts};
+use dovetail_host::{
+    CheckedDevice, Event, Events, HostError, InFlight, PlanStep as Command, ZoneLogCounts,
+};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Op, Request};
 
@@ -353,7 +355,7 @@ impl<'a> TraceActor<'a> {
         Ok(ByteRange::new(start.min(capacity - len), len))
     }
 
-    /// Counts a request as the trace has it, and samples it where it goes.
+    /// Counts a request: for the trace as it has it, for the run with the bytes that the drive gets.
     fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, kind: CommandKind) {
         let (requests, bytes) = (&mut self.trace.requests, &mut self.trace.bytes);
         let (requests, bytes, op) = match kind {
@@ -363,7 +365,7 @@ impl<'a> TraceActor<'a> {
         };
         *requests += 1;
         *bytes += request.range.len;
-        self.recorder.count(0, kind, request.range.len);
+        self.recorder.count(0, kind, range.len);
         let t = at.since(self.start).as_secs_f64();
         self.sample.offer(ScatterPoint { t, at: range.start, len: range.len, op });
     }
@@ -377,6 +379,9 @@ impl<'a> TraceActor<'a> {
         let end = self.last_done.max(self.now);
         self.machine.request(end, Lane::Alone, Command::Flush)?;
         while self.machine.advance()?.is_some() {}
+        let now = self.machine.now();
+        let written_out = self.machine.device_mut().write_out(now);
+        written_out.map_err(|source| HostError::Device { at: now, source })?;
         self.recorder.end(None, &seen(&self.machine, &self.machine.device()));
         let elapsed = (self.last_done.since(self.start), SimSpan::ZERO);
         let drive = &*self.machine.device();

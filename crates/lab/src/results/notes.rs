@@ -37,10 +37,14 @@ type Rule = fn(&Facts) -> Option<String>;
 const RULES: [Rule; 4] = [never_cleaned, in_the_cache, little_written, read_nothing];
 
 /// The sentences about a run.
-pub(crate) fn notes(run: &RunResult) -> Vec<String> {
+pub(crate) fn notes(run: &RunResult, was_stopped: bool) -> Vec<String> {
     let facts = Facts::of(run);
-    RULES.iter().filter_map(|rule| rule(&facts)).collect()
+    let stopped = was_stopped.then(|| STOPPED.to_owned());
+    stopped.into_iter().chain(RULES.iter().filter_map(|rule| rule(&facts))).collect()
 }
+
+/// For who reads the results later.
+const STOPPED: &str = "The run was stopped before its end; its figures are those until then.";
 
 impl Facts {
     fn of(run: &RunResult) -> Self {
