@@ -2,6 +2,7 @@
 //! other.
 
 use super::Comparison;
+use super::numbers::number;
 
 /// Values of one unit that a text begins with.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -133,25 +134,6 @@ fn named(text: &str) -> Option<Numbers> {
     }
     let values = parts.into_iter().map(|(name, value, _)| (name, value)).collect();
     Some(Numbers { values, unit, is_range: false, is_whole: true })
-}
-
-/// The number that a text begins with, and the rest.
-fn number(text: &str) -> Option<(f64, &str)> {
-    let signed = text.strip_prefix('+').unwrap_or(text);
-    let digits = signed.strip_prefix('-').unwrap_or(signed);
-    let is_part = |at: usize, c: char| {
-        let is_group = matches!(c, ',' | '.')
-            && digits[at + 1..].starts_with(|next: char| next.is_ascii_digit());
-        c.is_ascii_digit() || is_group
-    };
-    let end =
-        digits.char_indices().find(|(at, c)| !is_part(*at, *c)).map_or(digits.len(), |(at, _)| at);
-    let rest = &digits[end..];
-    let sign = if signed == digits { 1.0 } else { -1.0 };
-    // a letter right behind it: "4k", "F2FS", "5a"
-    let is_word = rest.starts_with(|c: char| c.is_alphabetic() || c == '/' || c == '^');
-    let value = digits[..end].replace(',', "").parse::<f64>().ok()?;
-    (digits.starts_with(|c: char| c.is_ascii_digit()) && !is_word).then_some((sign * value, rest))
 }
 
 fn next(rest: &str) -> Option<(&'static str, f64, &str)> {

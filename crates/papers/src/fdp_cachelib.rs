@@ -198,12 +198,10 @@ fn both(cache: Cache) -> [Cache; 2] {
 
 fn fewer_events(mixed: &Outcome, placed: &Outcome) -> Comparison {
     let ratio = mixed.reallocations as f64 / placed.reallocations.max(1) as f64;
-    direction(
-        "all used: reclaim units that something is moved from, without placement and with",
-        "3.6 times fewer with placement",
-        format!("{} and {}", mixed.reallocations, placed.reallocations),
-        ratio > 1.0,
-    )
+    let what = "all used: reclaim units that something is moved from, without placement over with";
+    let mut comparison = within(what, "times", 3.6, ratio, 1.25);
+    comparison.ours += &format!(" ({} over {})", mixed.reallocations, placed.reallocations);
+    comparison
 }
 
 /// The gain over the share of space for small objects: the paper's, then [`SMALL_SPACES`].
@@ -225,7 +223,8 @@ fn shares_of_space(
             text.join("; "),
         ),
         within("64 % of the space, placement", "", 2.5, placed_64, 1.25),
-        direction("64 % of the space, no placement", "above 3", rounded(mixed_64), mixed_64 > 3.0),
+        direction("64 % of the space, no placement", "above 3", rounded(mixed_64), mixed_64 > 3.0)
+            .by("above 3"),
         Comparison {
             what: "90 % of the space: gain of placement".into(),
             paper: "none at 90 to 96 %".into(),

@@ -14,7 +14,7 @@ pub(crate) const FIGURE: Figure = Figure {
     title: "Map memory before and after a run of the tool, for the workloads of table I",
     source: "Zhang et al., Removing the Costs and Retaining the Benefits of Flash-Based SSD Virtualization with FSDV, MSST'15: \
              figure 5 and table I, section VI-A",
-    setup: "ext3 on fsdv-5g. F1 to F5 are Filebench's fileserver with table I's files and sizes, one thread, for 5 s of virtual time \
+    setup: "ext3 on fsdv-5g. F1 to F5 are Filebench's fileserver with table I's files and sizes, one thread, for 5 s of virtual time (times the scale) \
             after its files were made; I1 is a file set by Impressions' models with table I's 3000 files and 3.6 GB. The tool goes file by file and \
             metadata block by metadata block as in the paper; \"our batches\" are runs that take as many blocks of all files as one transaction \
             holds. The numbers of files and the journal shrink with the scale. What stays mapped is inodes, directories, bitmaps and the journal.",
@@ -22,6 +22,9 @@ pub(crate) const FIGURE: Figure = Figure {
     run,
     sensitivity: None,
 };
+
+/// Percent of the map: far below the half that "most" leaves.
+pub(crate) const MOST_BY_METADATA: f64 = 10.0;
 
 /// A run over a workload's files.
 pub(crate) struct Measured {
@@ -87,16 +90,17 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             measured[2].reduction(),
             measured[3].reduction()
         ),
-        measured[1].reduction() <= measured[2].reduction()
-            && measured[2].reduction() <= measured[3].reduction(),
+        measured[1].reduction() < measured[2].reduction()
+            && measured[2].reduction() < measured[3].reduction(),
     ));
-    comparisons.push(direction(
+    let by_metadata = direction(
         "blocks of pointers, F1 to F5 and I1: their part of it",
         "most is data blocks; I1 has less than F1 to F5",
         metadata.iter().map(|part| format!("{part:.2}")).collect::<Vec<_>>().join(", ") + " %",
-        metadata.iter().all(|part| *part < 10.0)
+        metadata.iter().all(|part| *part < MOST_BY_METADATA)
             && metadata[..5].iter().all(|part| *part > metadata[5]),
-    ));
+    );
+    comparisons.push(by_metadata.by("below 10 %, I1 least"));
     comparisons.push(each(
         "F1 to F5 and I1: smaller by, but for the bit of each flash page, of which the paper does not speak",
         &measured,

@@ -269,6 +269,7 @@ fn figure_3(with: &Seen, without: &Seen) -> Comparison {
         format!("{:.0} KiB, {:.0} KiB", with.map / 1024.0, without.map / 1024.0),
         with.map * 2.0 < without.map,
     )
+    .by("less than half")
 }
 
 /// Percent of the calls.
@@ -327,10 +328,10 @@ fn figures_7_and_8(with: &[Seen], without: &Seen) -> [Comparison; 3] {
         each.collect::<Vec<_>>().join(", ")
     };
     let rising = |figure: &dyn Fn(&Seen) -> f64| {
-        with.windows(2).all(|two| figure(&two[0]) <= figure(&two[1]))
+        with.windows(2).all(|two| figure(&two[0]) < figure(&two[1]))
     };
     let falling = |figure: &dyn Fn(&Seen) -> f64| {
-        with.windows(2).all(|two| figure(&two[0]) >= figure(&two[1]))
+        with.windows(2).all(|two| figure(&two[0]) > figure(&two[1]))
     };
     let none = format!(", without the tool {:.0} KiB", without.map / 1024.0);
     [

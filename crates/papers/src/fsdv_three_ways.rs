@@ -40,7 +40,7 @@ direct=1
 /// Calls of the workload, at full scale.
 const CALLS: f64 = 524_288.0;
 /// Runs of the tool in that time.
-const RUNS: f64 = 5.0;
+const RUNS: u64 = 5;
 /// Calls between two batches of a run (assumed).
 const CALLS_A_BATCH: u64 = 16;
 /// Calls between two looks at the map.
@@ -143,10 +143,11 @@ impl Way {
         let mut rig =
             Rig::prepared(self.mounted(setting)?, source.start(setting.scale, setting.seed)?)?;
         rig.pause = SimSpan::ZERO;
-        let calls_a_run = ((CALLS * setting.scale.value() / RUNS) as u64).max(1);
+        let calls_a_run = ((CALLS * setting.scale.value()) as u64 / RUNS).max(1);
         let (mut tool, mut map, mut samples) = (None, 0.0, 0.0);
         loop {
-            if self.tool && rig.calls % calls_a_run == 0 {
+            let begins = rig.calls % calls_a_run == 0 && rig.calls / calls_a_run < RUNS;
+            if self.tool && begins {
                 tool = Some(rig.begin_run()?);
             }
             if rig.calls % CALLS_A_BATCH == 0 {

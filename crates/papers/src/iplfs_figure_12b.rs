@@ -9,12 +9,12 @@ use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, within
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "iplfs-figure-12b",
-    title: "Random write bandwidth on a file of 210 GB on a drive of 230 GiB: file system and drive clean",
+    title: "Random write bandwidth on a file of 210 GiB on a drive of 230 GiB: file system and drive clean",
     source: "Kim et al., IPLFS, ATC'22: figure 12b and section 6.1; job and series as published with its code",
-    setup: "As figure 12a on a file of 210 GB, for 1,200 s. The published series end when the drive has just begun to clean: IPLFS writes 250 GiB in all, at 64 thousand a second at the \
+    setup: "As figure 12a on a file of 210 GiB, for 1,200 s. The published series end when the drive has just begun to clean: IPLFS writes 250 GiB in all, at 64 thousand a second at the \
             start and 36 at the end; F2FS falls from 65 to 8, then to 4. For longer no drive of pages of 16 KiB holds the file: blocks of a log that is only appended to die \
             independently, a page of four is live until the last of them dies, and the live data then take 1 + 1/2 + 1/3 + 1/4 = 2.08 times their size of flash. At a reduced scale \
-            F2FS keeps a larger part to itself, so that the file has 190 GB there.",
+            F2FS keeps a larger part to itself, so that the file has 190 GiB there.",
     reduced: 64,
     run,
     sensitivity: None,

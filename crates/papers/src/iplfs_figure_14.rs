@@ -62,7 +62,7 @@ fn less_amplified(percent: u32, f2fs: &RunResult, iplfs: &RunResult) -> Comparis
     let waf = |run: &RunResult| run.totals.device_waf.unwrap_or(f64::NAN);
     let rate = |run: &RunResult| rounded(run.totals.write_mb_per_s);
     Comparison {
-        what: format!("the drive's WAF of IPLFS and F2FS, {percent} % in use"),
+        what: format!("the drive's WAF of IPLFS and F2FS, a file set of {percent} %"),
         paper: "IPLFS's is lower at all utilisations".into(),
         ours: format!(
             "{:.3} and {:.3} ({} and {} MB/s)",

@@ -42,8 +42,8 @@ pub(crate) struct Shadow {
     live: BTreeMap<u64, u8>,
     pub(crate) maps: Vec<Tracked>,
     pub(crate) volumes: [Volume; AREAS as usize],
-    /// Factor by which time goes slower than on the drive, so that a smaller drive is compacted as
-    /// seldom.
+    /// Factor by which time goes faster than on the drive: a run on a smaller one is as much
+    /// shorter, and compacts as many times.
     stretch: f64,
     requests: u64,
     /// For each map what its map nodes took by the table of the live pages, over time.

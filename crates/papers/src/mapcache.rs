@@ -95,7 +95,10 @@ impl Work {
         let f2fs = stacks(&["f2fs"], DRIVE)?.remove(0);
         let source = self.source(setting.scale.value())?;
         let trace = Trace::record(setting, &self.stack(&f2fs, None), &source)?;
-        let service = |policy| trace.service_s(&self.stack(&f2fs, Some(policy)), setting.seed);
+        let service = |policy| {
+            let stack = setting.changed(&self.stack(&f2fs, Some(policy)))?;
+            trace.service_s(&stack, setting.seed)
+        };
         let (one, other) = (service(policies[0])?, service(policies[1])?);
         Ok(loads.iter().map(|load| trace.ratio_at(*load, [&one, &other])).collect())
     }

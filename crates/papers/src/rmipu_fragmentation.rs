@@ -48,8 +48,9 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             restart: false,
         })
     };
-    let results = perform("2g", &["f2fs", "f2fs-lfs", "ext4", "rm-ipu"])?;
-    let half = perform("1g", &["f2fs"])?;
+    let mut results = perform("2g", &["f2fs", "f2fs-lfs", "ext4", "rm-ipu"])?;
+    let mut half = perform("1g", &["f2fs"])?;
+    half.runs.iter_mut().for_each(|run| run.label = format!("{}, 1 GiB", run.label));
     let reads = |name| Ok::<_, BenchError>(&of(&results, name)?.requests.by_kind.read);
     let mut comparisons = vec![
         as_linux("f2fs", reads("f2fs")?.mean_kib),
@@ -97,6 +98,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             rounded(reads.count as f64 / setting.scale.value() / 1000.0)
         ),
     ));
+    results.runs.extend(half.runs);
     Ok(Reproduction { comparisons, results })
 }
 

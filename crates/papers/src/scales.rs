@@ -6,6 +6,7 @@ use dovetail_lab::bench::BenchError;
 use dovetail_time::Ratio;
 use serde::Serialize;
 
+use super::numbers::numbers;
 use super::{Comparison, Figure, Setting, Verdict};
 
 /// A statement at several scales.
@@ -37,13 +38,6 @@ impl AtScales {
     pub fn moves(&self) -> bool {
         !self.rule.is_empty() && self.stays_from.is_none()
     }
-}
-
-/// The numbers of a text, in order; a comma between digits groups them.
-fn numbers(text: &str) -> Vec<f64> {
-    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',');
-    let parts = text.split(|c: char| !is_part(c)).map(|part| part.trim_matches([',', '.']));
-    parts.filter_map(|part| part.replace(',', "").parse().ok()).collect()
 }
 
 /// The share by which a result may differ: N % of "within N %", half of the band of "A to B".

@@ -43,8 +43,8 @@ pub const TESTS: &[Test] = &[
         "data sheet; Techgage; TechPowerUp",
         &[
             check(Reading::LevelMb, 2300.0, 20.0),
-            check(Reading::CliffGb, 22.0, 10.0),
-            check(Reading::MbBetween(40.0, 500.0), 600.0, 20.0),
+            calibrated(Reading::CliffGb, 22.0, 10.0),
+            calibrated(Reading::MbBetween(40.0, 500.0), 600.0, 20.0),
             check(Reading::WholeMb, 663.0, 10.0),
         ],
     ),
@@ -56,7 +56,7 @@ pub const TESTS: &[Test] = &[
         &[
             calibrated(Reading::LevelMb, 2500.0, 20.0),
             check(Reading::CliffGb, 42.0, 10.0),
-            check(Reading::MbBetween(80.0, 1000.0), 1200.0, 20.0),
+            calibrated(Reading::MbBetween(80.0, 1000.0), 1200.0, 20.0),
         ],
     ),
     test(
@@ -71,7 +71,7 @@ pub const TESTS: &[Test] = &[
         "evo970-250g",
         Workload::Reads { blocks: 1, depth: 128 },
         "data sheet",
-        &[check(Reading::ThousandsPerSecond, 200.0, 15.0)],
+        &[calibrated(Reading::ThousandsPerSecond, 200.0, 15.0)],
     ),
     test(
         "Samsung 970 EVO 250 GB",
@@ -92,7 +92,7 @@ pub const TESTS: &[Test] = &[
         "evo970-500g",
         Workload::Writes { depth: 128 },
         "data sheet",
-        &[check(Reading::ThousandsPerSecond, 450.0, 15.0)],
+        &[calibrated(Reading::ThousandsPerSecond, 450.0, 15.0)],
     ),
     test(
         "Samsung 970 EVO 1 TB",
@@ -127,21 +127,21 @@ pub const TESTS: &[Test] = &[
         "evo970-500g",
         Workload::Synced { jobs: 3 },
         "TheJJ/ceph-diskbench, MZVLB512HAJQ (CC0)",
-        &[check(Reading::ThousandsPerSecond, 0.603, 25.0)],
+        &[calibrated(Reading::ThousandsPerSecond, 0.603, 25.0)],
     ),
     test(
         "Samsung PM981 512 GB, twin of the 970 EVO",
         "evo970-500g",
         Workload::Synced { jobs: 4 },
         "TheJJ/ceph-diskbench, MZVLB512HAJQ (CC0)",
-        &[check(Reading::ThousandsPerSecond, 0.715, 25.0)],
+        &[calibrated(Reading::ThousandsPerSecond, 0.715, 25.0)],
     ),
     test(
         "Samsung PM981 512 GB, twin of the 970 EVO",
         "evo970-500g",
         Workload::Synced { jobs: 5 },
         "TheJJ/ceph-diskbench, MZVLB512HAJQ (CC0)",
-        &[check(Reading::ThousandsPerSecond, 0.786, 25.0)],
+        &[calibrated(Reading::ThousandsPerSecond, 0.786, 25.0)],
     ),
     test(
         "Samsung PM981 512 GB, twin of the 970 EVO",
@@ -157,8 +157,8 @@ pub const TESTS: &[Test] = &[
         "TechPowerUp",
         &[
             check(Reading::LevelMb, 1600.0, 20.0),
-            check(Reading::CliffGb, 140.0, 10.0),
-            check(Reading::MbBetween(200.0, 900.0), 150.0, 20.0),
+            calibrated(Reading::CliffGb, 140.0, 10.0),
+            calibrated(Reading::MbBetween(200.0, 900.0), 150.0, 20.0),
         ],
     ),
     test(
@@ -194,9 +194,9 @@ pub const TESTS: &[Test] = &[
         Workload::AtRate { writes: 10_000.0 },
         "SSD-iq",
         &[
-            check(Reading::QuantileUs(0.5), 64.0, 20.0),
+            calibrated(Reading::QuantileUs(0.5), 64.0, 20.0),
             check(Reading::QuantileUs(0.99), 236.0, 40.0),
-            check(Reading::WriteQuantileUs(0.5), 11.0, 20.0),
+            calibrated(Reading::WriteQuantileUs(0.5), 11.0, 20.0),
             check(Reading::WriteQuantileUs(0.99), 13.0, 40.0),
         ],
     ),
@@ -208,7 +208,7 @@ pub const TESTS: &[Test] = &[
         &[
             check(Reading::QuantileUs(0.5), 73.0, 20.0),
             check(Reading::QuantileUs(0.99), 318.0, 40.0),
-            check(Reading::WriteQuantileUs(0.5), 11.0, 20.0),
+            calibrated(Reading::WriteQuantileUs(0.5), 11.0, 20.0),
             check(Reading::WriteQuantileUs(0.99), 14.0, 40.0),
         ],
     ),

@@ -126,6 +126,7 @@ impl Test {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numbers::numbers;
     use dovetail_ftl::Profile;
 
     #[test]
@@ -135,6 +136,28 @@ mod tests {
             assert!(!test.figures.is_empty() && test.source.len() > 3);
             assert!(test.figures.iter().all(|figure| figure.value > 0.0 && figure.limit <= 40.0));
         }
+    }
+
+    /// A source that says "assumed" has its numbers from elsewhere.
+    #[test]
+    fn no_figure_that_a_profile_names_as_its_source_is_a_check() {
+        let mut found = Vec::new();
+        for test in TESTS.iter().chain(ZONE_TESTS) {
+            let sources = Profile::load(test.profile).unwrap().sources;
+            for figure in test.figures.iter().filter(|figure| !figure.is_calibrated) {
+                let unit = match figure.reading {
+                    Reading::ThousandsPerSecond => 1000.0,
+                    _ => 1.0,
+                };
+                let is_it = |number: &f64| (number - figure.value * unit).abs() < 1e-6;
+                let names = |text: &str| numbers(text).iter().any(is_it);
+                let is_named = |text: &&String| !text.contains("assumed") && names(text);
+                found.extend(
+                    sources.values().find(is_named).map(|text| (test.profile, text.clone())),
+                );
+            }
+        }
+        assert!(found.is_empty(), "{found:#?}");
     }
 
     #[test]
