@@ -136,6 +136,8 @@ fn a_full_volume_can_be_made_less_full() {
 fn reserved_blocks_are_for_root() {
     let mut fs = mount("-t ext4 -b 4096 -m 5", 64, "");
     let (root, user) = (fs.root(), Caller { uid: 1000, gid: 1000, ..Caller::default() });
+    let promised = fs.create(&user, root, b"promised", &NODE).unwrap().ino;
+    fs.fallocate(&user, promised, Fallocate::Reserve { keep_size: false }, 0, 1 << 20).unwrap();
     let ino = fs.create(&user, root, b"user", &NODE).unwrap().ino;
     let available = fs.statfs().unwrap().available * 4096;
     let mut end = 0;
@@ -143,6 +145,7 @@ fn reserved_blocks_are_for_root() {
         end += 65_536;
     }
     assert!(end <= available && end > available - (2 << 20), "{end} of {available}");
+    fs.write(&user, promised, 0, &vec![8; 1 << 20]).unwrap();
     let ino = fs.create(&user, root, b"another", &NODE).unwrap().ino;
     fs.write(&Caller::default(), ino, 0, &vec![7; 2 << 20]).unwrap();
     TempImage::of(&fs.unmount().unwrap()).check_clean();
@@ -152,16 +155,20 @@ fn reserved_blocks_are_for_root() {
 #[test]
 fn a_file_that_is_written_anew_has_its_old_or_its_new_content_after_a_power_cut() {
     let (caller, old, new) = (Caller::default(), vec![b'o'; 60_000], vec![b'n'; 60_000]);
-    for (options, expected) in [("", &new), ("noauto_da_alloc", &vec![0; 60_000])] {
+    let zeros = vec![0; 60_000];
+    for (options, expected) in [("", &new), ("data=writeback", &new), ("noauto_da_alloc", &zeros)] {
         let mut fs = mount("-t ext4 -b 4096", 64, options);
         let root = fs.root();
         let ino = fs.create(&caller, root, b"file", &NODE).unwrap().ino;
         fs.write(&caller, ino, 0, &old).unwrap();
         fs.sync().unwrap();
         fs.setattr(&caller, ino, &SetAttr { size: Some(0), ..SetAttr::default() }).unwrap();
-        fs.write(&caller, ino, 0, &new).unwrap();
         let other = fs.create(&caller, root, b"other", &NODE).unwrap().ino;
-        fs.fsync(other, false).unwrap();
+        for (at, half) in [(0, &new[..30_000]), (30_000, &new[30_000..])] {
+            fs.write(&caller, ino, at, half).unwrap();
+            fs.write(&caller, other, at, b"x").unwrap();
+            fs.fsync(other, false).unwrap();
+        }
         let mut after = Ext::mount(fs.device().clone(), Options::default(), SimTime::ZERO).unwrap();
         let mut found = vec![1; 60_000];
         assert_eq!(after.read(ino, 0, &mut found), Ok(60_000));

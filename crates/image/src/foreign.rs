@@ -107,7 +107,11 @@ fn kind(source: &Source, partition: &Partition) -> Option<String> {
         return format.variant_on(&part).ok().map(str::to_owned);
     }
     let head = DiskBytes::open(&part).ok()?.head(HEAD);
-    OTHERS.iter().find(|magic| has(&head, magic)).map(|(_, _, name)| (*name).to_owned())
+    if let Some((_, _, name)) = OTHERS.iter().find(|magic| has(&head, magic)) {
+        return Some((*name).to_owned());
+    }
+    let copied = FORMATS.iter().find(|format| format.has_copy_on(&mut device).unwrap_or(false));
+    copied.and_then(|format| format.variant_on(&part).ok()).map(str::to_owned)
 }
 
 fn too_small(bytes: u64, offset: u64) -> String {

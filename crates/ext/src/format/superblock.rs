@@ -321,7 +321,7 @@ pub struct Superblock {
     pub checksum_seed: u32,
     /// The file of orphans, with the feature orphan_file.
     pub orphan_file_ino: Ino,
-    /// The block by which hosts see each other, with the feature mmp; 0 without.
+    /// The MMP block (multiple mount protection), with the feature mmp; 0 without.
     pub mmp_block: BlockAddr,
     /// With [`Incompat::DEVIRTUALIZED`]: the last batch of renames of which the pointers are
     /// written.

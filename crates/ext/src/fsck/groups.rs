@@ -20,7 +20,7 @@ impl<D: BlockDevice> Checker<D> {
             });
         }
         if superblock.incompat.has(Incompat::MMP) && superblock.mmp_block.0 > 0 {
-            self.claim(superblock.mmp_block.0, 1, || "the hosts that may mount the volume".into());
+            self.claim(superblock.mmp_block.0, 1, || "the MMP block".into());
         }
         for group in (0..superblock.group_count()).map(GroupNo) {
             let descriptor = self.volume.group(group);

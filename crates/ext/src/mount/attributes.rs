@@ -29,9 +29,9 @@ impl<D: Scheduler> Ext<D> {
             rdev: if is_device { inode.device() } else { (0, 0) },
             size: inode.size,
             blocks: inode.sectors.saturating_add(delayed),
-            atime: inode.atime,
-            mtime: inode.mtime,
-            ctime: inode.ctime,
+            atime: inode.storable(inode.atime),
+            mtime: inode.storable(inode.mtime),
+            ctime: inode.storable(inode.ctime),
             generation: inode.generation,
         }
     }
@@ -46,15 +46,13 @@ impl<D: Scheduler> Ext<D> {
             self.prepare_size(ino, size)?;
         }
         let inode = self.edit_inode(ino)?;
-        let storable = |time| inode.storable(time);
-        let (atime, mtime) = (changes.atime.map(storable), changes.mtime.map(storable));
         if let Some(mode) = changes.mode {
             inode.mode = kind(inode.mode) | (mode & S_IALLUGO);
         }
         inode.uid = changes.uid.unwrap_or(inode.uid);
         inode.gid = changes.gid.unwrap_or(inode.gid);
-        inode.atime = atime.unwrap_or(inode.atime);
-        inode.mtime = mtime.or(changes.size.map(|_| caller.now)).unwrap_or(inode.mtime);
+        inode.atime = changes.atime.unwrap_or(inode.atime);
+        inode.mtime = changes.mtime.or(changes.size.map(|_| caller.now)).unwrap_or(inode.mtime);
         inode.ctime = changes.ctime.unwrap_or(caller.now);
         match changes.size {
             Some(size) => Ok(self.set_size(ino, size)?),

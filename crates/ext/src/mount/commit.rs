@@ -36,7 +36,7 @@ impl<D: Scheduler> Ext<D> {
     /// The first part of a commit: all but the flushes and the commit block.
     fn begin_commit(&mut self) -> Result<(), Error> {
         self.end_commit()?;
-        self.place_emptied()?;
+        self.send_content_of_emptied()?;
         if self.running.is_empty() && self.running.ordered.is_empty() {
             return Ok(());
         }
@@ -55,13 +55,12 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// The new content of files that were emptied gets its place, so that it is written before the
-    /// commit: after a power cut such a file has its old content or its new one.
-    fn place_emptied(&mut self) -> Result<(), Error> {
+    /// After a power cut a file that was emptied has its old content, or what was written by the
+    /// last commit.
+    fn send_content_of_emptied(&mut self) -> Result<(), Error> {
         let has_content = |ino: &Ino| self.delayed.count(*ino) > 0;
         for ino in self.emptied.iter().copied().filter(has_content).collect::<Vec<_>>() {
-            self.place_delayed(ino)?;
-            self.emptied.remove(&ino);
+            self.send_before_commit(ino)?;
         }
         Ok(())
     }

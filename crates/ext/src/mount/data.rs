@@ -243,7 +243,7 @@ impl<D: Scheduler> Ext<D> {
         if runs.is_empty() || self.check_room(ROOM_FOR_CONVERSIONS).is_ok() {
             return Ok(());
         }
-        self.check_room(self.nodes_for(runs.len() as u64))?;
+        self.check_room_for_few(self.nodes_for(runs.len() as u64))?;
         for &(block, blocks) in runs {
             self.mark_written(ino, block, blocks)?;
         }
@@ -288,6 +288,15 @@ impl<D: Scheduler> Ext<D> {
             from = block;
         }
         Ok(())
+    }
+
+    /// The file's content is on its way to the device before the next commit, which makes it
+    /// reachable.
+    pub(super) fn send_before_commit(&mut self, ino: Ino) -> Result<(), Error> {
+        match self.options.data {
+            DataMode::Ordered => self.place_delayed(ino),
+            DataMode::Writeback | DataMode::Journal => self.write_back(ino),
+        }
     }
 
     /// Writes the dirty pages of one file. Content that goes through the journal waits for the

@@ -26,7 +26,8 @@ pub struct Entry {
     pub(super) offset: usize,
 }
 
-/// The entries of a directory, in the order of their positions. It holds until entries are added.
+/// The entries of a directory, in the order of their positions. It holds until a block of the
+/// directory is edited otherwise than by a removal.
 #[derive(Debug)]
 pub(super) struct Listing {
     dir: Ino,

@@ -86,7 +86,9 @@ pub struct Ext<D> {
     delayed: Delayed,
     /// Reserved blocks that the present call may not take.
     kept_from_caller: u64,
-    /// Files that were truncated to nothing and whose next content has no place yet.
+    /// A call was refused for want of blocks.
+    lacked_room: bool,
+    /// Files that were truncated to nothing and are still in use.
     emptied: BTreeSet<Ino>,
     windows: Windows,
     running: Running,

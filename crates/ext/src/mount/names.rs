@@ -283,7 +283,7 @@ impl<D: Scheduler> Ext<D> {
         let file_type = self.inode(entry.ino)?.file_type();
         // content that replaces a file is on its way before the name says so
         if self.options.auto_da_alloc && self.delayed.count(entry.ino) > 0 {
-            self.place_delayed(entry.ino)?;
+            self.send_before_commit(entry.ino)?;
         }
         self.set_entry(new_dir, &taken, entry.ino, file_type)?;
         self.remove_entry(dir, &entry)?;

@@ -88,6 +88,7 @@ impl<D: Scheduler> Ext<D> {
             throttle: Throttle::new(options.page_cache_bytes),
             delayed: Delayed::default(),
             kept_from_caller: 0,
+            lacked_room: false,
             emptied: BTreeSet::new(),
             windows: Windows::default(),
             running: Running::default(),

@@ -108,7 +108,11 @@ impl<D: Scheduler> Ext<D> {
                 State::Written(_) => {}
             }
         }
-        if pieces == 0 { Ok(()) } else { self.check_room(holes + self.nodes_for(pieces)) }
+        match (holes, pieces) {
+            (_, 0) => Ok(()),
+            (0, pieces) => self.check_room_for_few(self.nodes_for(pieces)),
+            (holes, pieces) => self.check_room(holes + self.nodes_for(pieces)),
+        }
     }
 
     /// The place of the first blocks of a run, which hold content from now on, and how many lie

@@ -7,10 +7,11 @@ use dovetail_vfs::Caller;
 use super::Ext;
 use crate::error::Error;
 
-/// Blocks that are always left for pointers and nodes of what is delayed.
+/// Free blocks without which no tree of extents or pointers is changed.
 const FOR_NODES: u64 = 8;
 
-/// Blocks that content leaves to calls that take few, if any: a full volume must be put in order.
+/// Free blocks beyond those that content may not take, so that names, attributes and truncations
+/// work on a full volume.
 const FOR_FEW: u64 = 16;
 
 impl<D: Scheduler> Ext<D> {
@@ -19,7 +20,7 @@ impl<D: Scheduler> Ext<D> {
         self.room_for_few().saturating_sub(FOR_FEW + self.kept_from_caller)
     }
 
-    /// Blocks that could be taken now, what delayed blocks and their pointers will need taken off.
+    /// Free blocks, less what delayed blocks and their nodes will need.
     fn room_for_few(&self) -> u64 {
         let delayed = self.delayed.total();
         let pointers = self.nodes_for(delayed) + 4 * self.delayed.files() as u64;
@@ -75,19 +76,24 @@ impl<D: Scheduler> Ext<D> {
         if self.groups.pending() > 0 && self.edits_before_call == self.edits {
             self.commit()?;
         }
-        if room(self) >= blocks { Ok(()) } else { Err(Error::NoSpace) }
+        self.lacked_room = room(self) < blocks;
+        if self.lacked_room { Err(Error::NoSpace) } else { Ok(()) }
     }
 
-    /// Tells whether there is more room once what is delayed has its place, which may take less
-    /// than was kept for it, and a commit has released what is freed.
+    /// After a call that lacked space: writes back what is delayed, which may take less than was
+    /// kept for it, if the call was refused for want of blocks; commits, which releases what was
+    /// freed. True if there is more room now.
     pub(super) fn makes_room(&mut self) -> Result<bool, Error> {
-        let before = self.room();
-        if self.delayed.total() > 0 {
-            self.write_back_all()?;
+        let before = self.room_for_few();
+        if std::mem::take(&mut self.lacked_room) && self.delayed.total() > 0 {
+            match self.write_back_all() {
+                Ok(()) | Err(Error::NoSpace) => {}
+                failed => failed?,
+            }
         }
         if self.groups.pending() > 0 {
             self.commit()?;
         }
-        Ok(self.room() > before)
+        Ok(self.room_for_few() > before)
     }
 }

@@ -178,6 +178,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
             return Ok(());
         }
         self.holds.remove(&ino);
+        self.emptied.remove(&ino);
         if self.is_read_only() {
             return Ok(());
         }

@@ -24,6 +24,15 @@ pub struct Recovery {
     pub blocks: u64,
 }
 
+/// The bytes in the place of the first superblock are nothing, or of the same volume as a copy: a
+/// file system that was made over an older one leaves copies of that.
+fn superblock_is_of(first: &[u8; SUPERBLOCK_SIZE], copy: &[u8; SUPERBLOCK_SIZE]) -> bool {
+    let (uuid, magic) = (0x68..0x78, 0x38..0x3A);
+    first.iter().all(|byte| *byte == 0)
+        || first[uuid.clone()] == copy[uuid]
+        || first[magic.clone()] == copy[magic]
+}
+
 impl<D: BlockDevice> Volume<D> {
     /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the volume
     /// is shown as it is after its recovery.
@@ -61,8 +70,10 @@ impl<D: BlockDevice> Volume<D> {
         };
         let (superblock, backup) = match damage {
             Some(damage) => match backup::backup(&mut blocks)? {
-                Some((superblock, bytes)) => (superblock, Some((damage, Box::new(bytes)))),
-                None => (superblock?, None),
+                Some((copy, bytes)) if superblock_is_of(&first, &bytes) => {
+                    (copy, Some((damage, Box::new(bytes))))
+                }
+                _ => (superblock?, None),
             },
             None => (superblock?, None),
         };

@@ -346,7 +346,8 @@ pub fn run_watched(
 ) -> Result<RunResult, BenchError> {
     let _span = info_span!("run", label = job.label).entered();
     let mut run = set_up(job, &mut *workload, watchers)?;
-    run.write_out()?;
+    let written_out = run.write_out()?;
+    run.wait_until(written_out)?;
     run.begin_measuring();
     info!(at = %run.system.machine.now(), "running");
     let ran = run.run();
@@ -355,7 +356,7 @@ pub fn run_watched(
     } else {
         ran
     }
-    .and_then(|()| if job.final_sync { run.write_out() } else { Ok(()) })
+    .and_then(|()| if job.final_sync { run.write_out().map(drop) } else { Ok(()) })
     .err();
     run.show_end();
     let device = run.system.machine.device();

@@ -144,18 +144,36 @@ impl<'w> Session<'w> {
         self.play_alone(now, effect)
     }
 
-    /// Programs what flushes leave in the drive's write buffer, so that all of it counts.
-    pub(super) fn write_out(&mut self) -> Result<(), BenchError> {
+    /// Programs what flushes leave in the drive's write buffer, so that all of it counts; returns
+    /// when that is done.
+    pub(super) fn write_out(&mut self) -> Result<SimTime, BenchError> {
         let at = self.system.machine.now();
         let written_out = self.system.machine.device_mut().write_out(at);
-        written_out.map(drop).map_err(|source| HostError::Device { at, source }.into())
+        written_out.map_err(|source| HostError::Device { at, source }.into())
+    }
+
+    /// Lets time pass, with the background at work.
+    pub(super) fn wait_until(&mut self, at: SimTime) -> Result<(), BenchError> {
+        if at <= self.system.machine.now() {
+            return Ok(());
+        }
+        self.system.machine.wake_at(at, Lane::Alone);
+        self.play()
     }
 
     fn play_alone(&mut self, now: SimTime, effect: Effect) -> Result<(), BenchError> {
         self.system.start(now, (Lane::Alone, Lane::Alone), (1, effect.blocks));
+        self.play()
+    }
+
+    /// Plays what was started alone to its end.
+    fn play(&mut self) -> Result<(), BenchError> {
         loop {
             match self.system.machine.advance()? {
-                Some(Event::Ended { lane: Lane::Alone, .. }) | None => return Ok(()),
+                Some(
+                    Event::Ended { lane: Lane::Alone, .. } | Event::Timer { lane: Lane::Alone, .. },
+                )
+                | None => return Ok(()),
                 Some(Event::Ended { lane: Lane::Background(thread), .. }) => {
                     self.system.background_ended(thread);
                 }

@@ -355,7 +355,7 @@ impl<'a> TraceActor<'a> {
         Ok(ByteRange::new(start.min(capacity - len), len))
     }
 
-    /// Counts a request: for the trace as it has it, for the run with the bytes that the drive gets.
+    /// Counts a request: for the trace as it has it, for the run as it was folded.
     fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, kind: CommandKind) {
         let (requests, bytes) = (&mut self.trace.requests, &mut self.trace.bytes);
         let (requests, bytes, op) = match kind {
