@@ -241,7 +241,7 @@ fn finish(
     all: &Map<String, Value>,
     failures: &[String],
 ) -> Result<(), Failure> {
-    // what a file had before is more than nothing
+    // an earlier file stays where no figure has finished
     if let Some(path) = arguments.json.as_ref().filter(|_| !all.is_empty()) {
         let text = serde_json::to_string_pretty(all).map_err(Failure::failed)?;
         write(path, &(text + "\n"))?;

@@ -106,7 +106,7 @@ fn ext3_without_space() {
     run("-t ext3 -b 4096", 12, "data=writeback", 6);
 }
 
-/// What is delayed takes less, once it has its place, than was kept for it.
+/// Delayed blocks take less, once they have their places, than was kept for them.
 #[test]
 fn a_full_volume_can_be_made_less_full() {
     let caller = Caller::default();

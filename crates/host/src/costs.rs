@@ -183,7 +183,7 @@ impl HostCosts {
     /// Each assumed figure halved, and doubled; those that this does not change are left out.
     pub fn variants_of_assumed(&self) -> Vec<CostVariant> {
         let Self { syscall_ns, block_ns, request_ns, wake_ns, cpus, queue_depth, .. } = *self;
-        // 0 is no number of CPUs: no half of one is that many
+        // 0 means as many as there is work: half of one CPU is one, not that
         let cpus_of =
             |to: u64| if cpus == 0 { 0 } else { u32::try_from(to).unwrap_or(u32::MAX).max(1) };
         let depth = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX).max(1);

@@ -138,7 +138,7 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
         let first = number * CHUNK;
         let inside = (blocks.start - first) as usize..(blocks.end - first) as usize;
         values[inside.clone()].fill(T::default());
-        // what was behind the range comes first: a log is cleared from its start
+        // blocks behind the range first: a log is cleared from its start on
         let mut others = values[inside.end..].iter().chain(&values[..inside.start]);
         if others.all(|value| *value == T::default()) {
             self.drop_chunk(number);

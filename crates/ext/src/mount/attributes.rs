@@ -127,7 +127,7 @@ impl<D: Scheduler> Ext<D> {
         if size > old {
             self.check_room_for_few(2)?;
         } else {
-            self.check_removable(ino)?; // which takes no block
+            self.check_removable(ino)?; // a truncation takes no block
         }
         let end = size.min(old);
         Ok(self.zero_in_page(ino, end, end.next_multiple_of(BLOCK_SIZE))?)

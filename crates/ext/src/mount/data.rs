@@ -290,7 +290,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// The file's content is on its way to the device before the next commit, which makes it
+    /// Sees to it that the file's content is written before the next commit, which makes it
     /// reachable.
     pub(super) fn send_before_commit(&mut self, ino: Ino) -> Result<(), Error> {
         match self.options.data {
