@@ -249,7 +249,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let stop = stop_flag()?;
         let (source, stacks) = (source(arguments)?, stacks::stacks(arguments)?);
         let experiment = experiment(arguments, &source, &stacks, &stop);
-        check_memory(&experiment, arguments.jobs)?;
+        check_experiment(arguments, &experiment)?;
         return sensitivity::run(&experiment, arguments.jobs);
     }
     let (_, complaints) = perform(arguments, taken(), None)?;
@@ -305,7 +305,7 @@ fn perform(
     arguments.files.check_writable()?;
     let stop = Stop::of(watch)?;
     let experiment = experiment(arguments, &source, &stacks, stop.flag());
-    check_memory(&experiment, arguments.jobs)?;
+    check_experiment(arguments, &experiment)?;
     let labels = experiment.labels();
     let fio_files = match &arguments.fio_json {
         Some(path) => fio_json::files(path, &source, &labels)?,
@@ -323,7 +323,15 @@ fn perform(
         fio_json::write_all(&fio_files, &labels, &results.runs)?;
         fio_json::write_logs(&outputs, &results.runs)?;
     }
-    if stop.is_set() { Err(stopped()) } else { Ok((results, complaints)) }
+    if stop.is_set() { Err(stopped(results.runs.len())) } else { Ok((results, complaints)) }
+}
+
+/// Told before any run rather than after those of the other stacks.
+fn check_experiment(arguments: &Arguments, experiment: &Experiment<'_>) -> Result<(), Failure> {
+    if !arguments.keep_going {
+        experiment.check().map_err(Failure::failed)?;
+    }
+    check_memory(experiment, arguments.jobs)
 }
 
 fn run_seen(
@@ -357,7 +365,11 @@ pub(crate) fn measure(
     let experiment = Experiment { drives, ..experiment(arguments, &source, &stacks, stop) };
     let (results, failures) = experiment.run(1, &|_| {});
     let complaints = complaints(&results, &failures);
-    if complaints.is_empty() { Ok(results) } else { Err(Failure::Failed(complaints.join("; "))) }
+    if complaints.is_empty() || (arguments.keep_going && !results.runs.is_empty()) {
+        Ok(results)
+    } else {
+        Err(Failure::Failed(complaints.join("; ")))
+    }
 }
 
 /// The drives that the runs of a call begin with preconditioned, one for each run.

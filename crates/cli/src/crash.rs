@@ -10,7 +10,7 @@ use dovetail_crash::{
     CrashError, CrashResults, Cuts, Exploration, Progress, Source, ace, language,
 };
 use dovetail_lab::bench::{BenchError, Source as Job, Stack};
-use dovetail_time::parse_bytes;
+use dovetail_time::{format_bytes, parse_bytes};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::{Outputs, check_writable, is_stdout, write};
@@ -42,15 +42,15 @@ pub(crate) struct Arguments {
     /// or sync.
     #[arg(long, value_name = "N|all", default_value = "8", value_parser = cuts)]
     cuts: Cuts,
-    /// Of ace-2: how many sequences, spread evenly over all.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    count: u64,
-    /// Of random: the seeds, from the first up to, but without, the last.
-    #[arg(long, value_name = "FROM..TO", default_value = "0..30", value_parser = seeds)]
-    seeds: (u64, u64),
-    /// Of random: operations of each run.
-    #[arg(long, value_name = "N", default_value_t = 120)]
-    steps: u64,
+    /// Of ace-2: how many sequences, spread evenly over all [default: 1000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Of random: the seeds, from the first up to, but without, the last [default: 0..30].
+    #[arg(long, value_name = "FROM..TO", value_parser = seeds)]
+    seeds: Option<(u64, u64)>,
+    /// Of random: operations of each run [default: 120].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
     /// Play only part I of N of the runs, so that an exploration can be divided: 1/40, 2/40, ...
     #[arg(long, value_name = "I/N", default_value = "1/1", value_parser = part)]
     part: (u64, u64),
@@ -114,17 +114,36 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// Bytes of a file of operations at most.
 const MOST_TEXT: u64 = 16 << 20;
 
+/// An option of another job does nothing.
+fn check_options(arguments: &Arguments) -> Result<(), Failure> {
+    let of_jobs = [
+        ("--count", arguments.count.is_some(), "ace-2"),
+        ("--seeds", arguments.seeds.is_some(), "random"),
+        ("--steps", arguments.steps.is_some(), "random"),
+    ];
+    let stray = |(_, is_given, job): &(&str, bool, &str)| *is_given && arguments.job != *job;
+    match of_jobs.into_iter().find(stray) {
+        None => Ok(()),
+        Some((option, _, job)) => Err(Failure::Usage(format!("{option} is for the job {job}"))),
+    }
+}
+
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
+    check_options(arguments)?;
     let lists =
         |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
     match arguments.job.as_str() {
         "ace-1" => return Ok(lists("ace-1", ace::sequences_of_one(), true)),
-        "ace-2" => return Ok(lists("ace-2", ace::sequences_of_two(arguments.count), false)),
+        "ace-2" => {
+            return Ok(lists(
+                "ace-2",
+                ace::sequences_of_two(arguments.count.unwrap_or(1000)),
+                false,
+            ));
+        }
         "random" => {
-            return Ok(Source::Random {
-                seeds: arguments.seeds.0..arguments.seeds.1,
-                steps: arguments.steps,
-            });
+            let (from, to) = arguments.seeds.unwrap_or((0, 30));
+            return Ok(Source::Random { seeds: from..to, steps: arguments.steps.unwrap_or(120) });
         }
         _ => {}
     }
@@ -188,6 +207,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let results = explore(&exploration, arguments.jobs).map_err(Failure::failed)?;
     write_all(arguments, &results)?;
+    let uncut = results.stacks.iter().find(|stack| stack.cuts == 0);
+    let is_whole = arguments.part.1 == 1 && !stop.load(Ordering::Relaxed);
+    if let Some(stack) = uncut.filter(|_| is_whole) {
+        return Err(Failure::Failed(format!(
+            "nothing was cut on {}: {} operations of {}, scaled to a drive of {}, write nothing; \
+             give a longer workload or a larger --drive-size",
+            stack.stack,
+            stack.operations,
+            results.workload,
+            format_bytes(results.drive_bytes)
+        )));
+    }
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::Failed("stopped; what is shown was found until then".into()));
     }

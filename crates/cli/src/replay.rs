@@ -199,7 +199,7 @@ fn perform(
     if !results.runs.is_empty() {
         arguments.files.write(&results, to_stdout == 0 && watch.is_none())?;
     }
-    if stop.is_set() { Err(stopped()) } else { Ok((results, failed)) }
+    if stop.is_set() { Err(stopped(results.runs.len())) } else { Ok((results, failed)) }
 }
 
 /// Results of a call that is one of many: nothing is shown or written, and its runs come one after
@@ -219,7 +219,8 @@ pub(crate) fn measure(
     let runs = runs.map(|(job, turn)| replay_shared(job, turn, &is_stopped, &mut |_| {}));
     let runs = runs.collect::<Result<Vec<_>, _>>().map_err(Failure::failed)?;
     let scale = arguments.scale.map_or(1.0, Ratio::value);
-    Ok(Results::of(workload(&jobs), scale, arguments.seed, runs))
+    let results = Results::of(workload(&jobs), scale, arguments.seed, runs);
+    Ok(Results { options: Some(options(arguments)), ..results })
 }
 
 /// The drives that the runs of a call begin with preconditioned, one for each run.

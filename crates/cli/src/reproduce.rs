@@ -139,6 +139,7 @@ fn reproduce(
         match performed {
             Ok(mut reproduction) => {
                 reproduction.results.provenance = Some(provenance(taken()));
+                tell_of_its_scale(arguments, figure, &reproduction);
                 print(&shown(figure, &reproduction))?;
                 if arguments.strict {
                     failures.extend(differing(figure, &reproduction));
@@ -152,7 +153,7 @@ fn reproduce(
                     serde_json::to_value(&reproduction).map_err(Failure::failed)?,
                 );
             }
-            Err(error) => failures.push(format!("{}: {error}", figure.name)),
+            Err(error) => failures.push(failed(arguments, figure, &error)),
         }
     }
     if let Some(path) = arguments.csv.as_ref().filter(|_| !all.is_empty()) {
@@ -194,7 +195,7 @@ pub(crate) fn called(
         (watch.tell)(figure.name, Progress { stage: Stage::Run, done, total, requests: 0 });
         let performed = perform(arguments, None, figure, watch.stop);
         if watch.stop.load(Ordering::Relaxed) {
-            return Err(stopped());
+            return Err(stopped(0));
         }
         let mut reproduction =
             performed.map_err(|error| Failure::Failed(format!("{}: {error}", figure.name)))?;
@@ -333,6 +334,26 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Figure>, Failure> {
 fn scale(arguments: &Arguments, reduced: u32) -> Ratio {
     let reduced = || format!("1/{reduced}").parse().unwrap_or(Ratio::ONE);
     if arguments.full { Ratio::ONE } else { arguments.scale.unwrap_or_else(reduced) }
+}
+
+/// Why a figure failed; at a scale below its own that may be the cause.
+fn failed(arguments: &Arguments, figure: &Figure, error: &str) -> String {
+    let own = 1.0 / f64::from(figure.reduced);
+    let below = arguments.scale.filter(|scale| scale.value() < own);
+    let hint = below.map(|_| format!("; without --scale it runs at 1/{}", figure.reduced));
+    format!("{}: {error}{}", figure.name, hint.unwrap_or_default())
+}
+
+/// A figure of one scale says so where another one is asked for.
+fn tell_of_its_scale(arguments: &Arguments, figure: &Figure, reproduction: &Reproduction) {
+    let ran = reproduction.results.scale;
+    if arguments.scale.is_some_and(|asked| (ran / asked.value() - 1.0).abs() > 1e-9) {
+        eprintln!(
+            "dovetail: {} ran at scale 1/{:.0}, the only one that it has",
+            figure.name,
+            1.0 / ran
+        );
+    }
 }
 
 fn perform(

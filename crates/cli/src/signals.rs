@@ -47,7 +47,10 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// Failure of a command that was stopped.
-pub(crate) fn stopped() -> Failure {
-    Failure::Failed("stopped; what is shown was measured until then".into())
+/// Failure of a command that was stopped and has results of so many runs.
+pub(crate) fn stopped(runs: usize) -> Failure {
+    Failure::Failed(match runs {
+        0 => "stopped before anything was measured".into(),
+        _ => "stopped; what is shown was measured until then".into(),
+    })
 }

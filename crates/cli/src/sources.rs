@@ -143,6 +143,8 @@ fn runs_of(results: &Value, prefix: &str) -> Result<Vec<Run>, Failure> {
         found.setup.extend(shared.iter().map(|(path, value)| (path.clone(), text(value))));
         found.name = format!("{prefix}{}", repeated(run["label"].as_str().unwrap_or_default()));
         found.error = run["error"].as_str().map(str::to_owned);
+        let notes = run["notes"].as_array().into_iter().flatten();
+        found.notes = notes.filter_map(Value::as_str).map(str::to_owned).collect();
         Ok(found)
     };
     results["runs"].as_array().into_iter().flatten().map(run).collect()

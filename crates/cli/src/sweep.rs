@@ -215,7 +215,7 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
     let table = begun.write_table()?;
     print(&ended(done.before + done.now, done.of, &results, &table))?;
     if stop.load(Ordering::Relaxed) {
-        return Err(stopped());
+        return Err(stopped((done.before + done.now) as usize));
     }
     match done.failed {
         0 => Ok(()),

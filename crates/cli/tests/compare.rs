@@ -77,6 +77,23 @@ fn a_run_that_one_side_lacks_is_a_change() {
     assert!(shown.contains("No figure changed"), "{shown}");
 }
 
+/// A run that ended early is no peer of a whole one.
+#[test]
+fn a_note_of_one_side_alone_is_told() {
+    let folder = folder();
+    let results = fs::read_to_string(folder.path().join("f2fs.json")).unwrap();
+    let mut noted: Value = serde_json::from_str(&results).unwrap();
+    noted["runs"][1]["notes"] = serde_json::json!(["It was stopped."]);
+    fs::write(folder.path().join("noted.json"), noted.to_string()).unwrap();
+    let output = dovetail(folder.path(), "compare f2fs.json noted.json");
+    let shown = text(&output.stdout);
+    assert!(shown.contains("\n  note in B: It was stopped.\n"), "{shown}");
+    let json = dovetail(folder.path(), "compare noted.json f2fs.json --json");
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["runs"][0]["notes_a"], serde_json::json!(["It was stopped."]));
+    assert_eq!(json["runs"][0]["notes_b"], serde_json::json!([]));
+}
+
 #[test]
 fn sweeps_are_compared_point_by_point() {
     let folder = folder();

@@ -79,6 +79,8 @@ fn a_figure_with_one_thing_changed_keeps_the_papers_statements() {
         ("iplfs-map-size --with memory", Some(2), "KEY=VALUE"),
         ("rmipu-figure-1 --scale 1/128 --with memroy=1GiB", Some(1), "memroy"),
         ("rmipu-figure-1 --scale 1/128 --with drive.host.nothing=1", Some(1), "nothing"),
+        ("rmipu-table-1 --scale 1/100000", Some(1), "without --scale it runs at 1/"),
+        ("rmipu-metadata --scale 1/2", Some(0), "scale 1/1, the only one that it has"),
     ];
     for (arguments, status, says) in fails {
         let output = dovetail(folder.path(), &format!("reproduce {arguments}"));

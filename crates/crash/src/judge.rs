@@ -77,10 +77,12 @@ impl Judge<'_> {
         let base = explain(history, complete, self.volume.guarantees(), &recovered.found)?.base;
         let in_recovery =
             if number % RECOVERIES == 0 { self.cut_recovery(&recovered, number)? } else { 0 };
-        let survey = survey(history, complete, &recovered.found);
+        let (survey, mut lost) = survey(history, complete, &recovered.found);
+        lost.extend(base + 1..=complete);
+        let since = |first: &usize| at.since(self.returned(player, *first));
         let finding = Finding {
-            lost_operations: complete.saturating_sub(base) as u64,
-            lost: if base < complete { at.since(self.left(player, base)) } else { SimSpan::ZERO },
+            lost_operations: lost.len() as u64,
+            lost: lost.first().map_or(SimSpan::ZERO, since),
             drive_ready: recovered.drive_ready,
             mount: recovered.mount,
             blocks_read: recovered.blocks_read,
@@ -103,9 +105,9 @@ impl Judge<'_> {
         }
     }
 
-    /// The time at which the operation after `base` returned.
-    fn left(&self, player: &Player, base: usize) -> SimTime {
-        SimTime::from_ns(player.history.position((base + 1).min(player.history.last())))
+    /// The time at which an operation returned.
+    fn returned(&self, player: &Player, operation: usize) -> SimTime {
+        SimTime::from_ns(player.history.position(operation))
     }
 
     fn recover(&self, drive: UnrecoveredDrive, remember: bool) -> Result<Recovered, String> {

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use dovetail_block::{BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo};
 use dovetail_ftl::{PowerCycle, Storage};
-use dovetail_host::{NoZoneLog, ZoneLog, ZoneLogCounts};
+use dovetail_host::{HostError, NoZoneLog, ZoneLog, ZoneLogCounts};
 use dovetail_time::SimTime;
 
 use crate::results::ZoneLogResult;
@@ -44,9 +44,11 @@ impl Below {
     }
 
     /// Programs what a flush leaves in the drive's write buffer.
-    pub(crate) fn write_out(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
+    pub(crate) fn write_out(&mut self, at: SimTime) -> Result<SimTime, HostError> {
         match self {
-            Self::Drive(drive) => drive.write_out(at),
+            Self::Drive(drive) => {
+                drive.write_out(at).map_err(|source| HostError::Device { at, source })
+            }
             Self::Log(_) => Ok(at),
         }
     }

@@ -136,8 +136,7 @@ fn fill_and_age(
     // What the write buffer still holds belongs to the preparation.
     let now = writer.now;
     writer.drive.flush(now)?;
-    let written_out = writer.drive.device_mut().write_out(now);
-    written_out.map_err(|source| HostError::Device { at: now, source })?;
+    writer.drive.device_mut().write_out(now)?;
     Ok(PreconditionResult {
         sequential_bytes: blocks * BLOCK_SIZE,
         random_bytes: (unmeasured + wafs.len() as u64 * window) * BLOCK_SIZE,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::HostCosts;
-use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay};
+use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay, replay_until};
 use dovetail_lab::results::{ByKind, RunResult, TraceResult};
 use dovetail_lab::run_all;
 use dovetail_workload::trace::{BlkEvent, TraceOptions};
@@ -93,6 +93,21 @@ fn the_example_replays_with_the_counts_of_its_recording() {
         );
     }
     assert!((256..=512).contains(&result.series.time_s.len()), "{}", result.series.time_s.len());
+}
+
+/// For who reads the results later.
+#[test]
+fn a_replay_that_was_stopped_says_so() {
+    let job = job(&example(), "femu-32g", &Overrides::default());
+    let asked = std::cell::Cell::new(0);
+    let stop = || asked.replace(asked.get() + 1) >= 100;
+    let result = replay_until(&job, &stop, &mut |_| {}).unwrap();
+    let ByKind { read, write, flush, discard } = trace(&result).requests;
+    assert_eq!(read + write + flush + discard, 100);
+    assert!(result.notes[0].contains("stopped before its end"), "{:?}", result.notes);
+    assert!(
+        run(&ReplayJob { limit: Some(100), ..job }).notes.iter().all(|n| !n.contains("stopped"))
+    );
 }
 
 fn check_counts(counted: &Counted, result: &RunResult) {

@@ -1,5 +1,7 @@
 //! A sweep's file, and its points.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -262,7 +264,24 @@ fn combine(listed: &[Vec<(String, String)>], axes: &[Named]) -> Result<Vec<Point
             all.push(given.iter().cloned().chain(values).collect());
         }
     }
+    check_distinct(&all)?;
     Ok((0..).zip(all).map(|(number, values)| Point { number, values }).collect())
+}
+
+/// Equal points would count as runs of several seeds.
+fn check_distinct(points: &[Vec<(String, String)>]) -> Result<(), Fault> {
+    let mut seen = HashSet::new();
+    for point in points {
+        let mut values: Vec<_> = point.iter().collect();
+        values.sort();
+        if !seen.insert(values) {
+            let names = point.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+            let values = point.iter().map(|(name, value)| format!("{name}={value}"));
+            let point = values.collect::<Vec<_>>().join(" ");
+            return Err((names, format!("the point {point} is there twice; give each once")));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -308,6 +327,8 @@ mod tests {
             ("[axes]\nop = []\n", "s.toml: op: it has no values"),
             ("[axes]\n--op = [1]\n", "without its dashes"),
             ("[axes]\nseed = [1]\n[options]\nseed = 2\n", "an option and an axis"),
+            ("[axes]\nop = [7]\nseed = [1, 2, 1]\n", "the point op=7 seed=1 is there twice"),
+            ("[[points]]\nop = 7\n[[points]]\nop = 7\n", "the point op=7 is there twice"),
             ("[options]\nop = { from = 1 }\n", "op: give a number or a text"),
             (
                 "[axes]\na = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }\n",

@@ -18,20 +18,35 @@ pub(crate) struct Filling {
 enum Stage {
     Open,
     Write { offset: u64 },
-    Close,
 }
 
-/// The calls that write `files` one after another: open, writes of at most 1 MiB, close.
+/// The calls that write `files` one after another: open, writes of at most 1 MiB, close. Then, where
+/// the page cache is to forget some, a sync: it keeps what is not on the drive yet.
 #[derive(Clone, Debug)]
 pub(crate) struct LayOut {
     files: Vec<Filling>,
     at: usize,
     stage: Stage,
+    is_synced: bool,
+    /// Files that were forgotten, or looked at.
+    forgotten: usize,
 }
 
 impl LayOut {
     pub(crate) fn new(files: Vec<Filling>) -> Self {
-        Self { files, at: 0, stage: Stage::Open }
+        Self { files, at: 0, stage: Stage::Open, is_synced: false, forgotten: 0 }
+    }
+
+    /// The calls after the last close.
+    fn forget(&mut self) -> Option<Call> {
+        let left = &self.files[self.forgotten..];
+        let next = left.iter().position(|filling| filling.drop_cache)?;
+        if !self.is_synced {
+            self.is_synced = true;
+            return Some(Call::SyncAll);
+        }
+        self.forgotten += next + 1;
+        Some(Call::DropCache { file: left[next].file })
     }
 
     fn write(&mut self, filling: Filling, offset: u64) -> Call {
@@ -51,7 +66,7 @@ impl Iterator for LayOut {
     type Item = Call;
 
     fn next(&mut self) -> Option<Call> {
-        let filling = *self.files.get(self.at)?;
+        let Some(&filling) = self.files.get(self.at) else { return self.forget() };
         let file = filling.file;
         Some(match self.stage {
             Stage::Open => {
@@ -59,11 +74,7 @@ impl Iterator for LayOut {
                 Call::Open { file }
             }
             Stage::Write { offset } if offset < filling.size => self.write(filling, offset),
-            Stage::Write { .. } if filling.drop_cache => {
-                self.stage = Stage::Close;
-                Call::DropCache { file }
-            }
-            Stage::Write { .. } | Stage::Close => self.close(file),
+            Stage::Write { .. } => self.close(file),
         })
     }
 }
@@ -85,10 +96,11 @@ mod tests {
             Call::Open { file },
             write(0, CHUNK),
             write(CHUNK, 5),
-            Call::DropCache { file },
             Call::Close { file },
             Call::Open { file: empty },
             Call::Close { file: empty },
+            Call::SyncAll,
+            Call::DropCache { file },
         ];
         assert_eq!(LayOut::new(files).collect::<Vec<_>>(), wanted);
     }

@@ -210,6 +210,34 @@ fn a_file_begins_at_its_first_size_and_grows() {
     }
 }
 
+/// A file of 40 KiB, or of 20, whose end is read as recorded: half a call, and none.
+#[test]
+fn reads_beyond_the_end_of_a_file_stay_there() {
+    let text = "F\t0\t40960\ta\n0\t0\tr\t0\t36864\t8192\t1\n9\t0\tr\t0\t81920\t8192\t1\n";
+    let trace = FileTrace::read("t.tsv", Cursor::new(text)).unwrap();
+    let half = [(16384, 4096), (20480, 8192)];
+    for (scale, loops, expected) in [(1.0, 1.0, [(36864, 8192), (81920, 8192)]), (0.5, 2.0, half)] {
+        let options = FileTraceOptions { scale, loops, ..FileTraceOptions::default() };
+        let calls = of_thread(&run(&trace, &options), 0);
+        let reads = calls.iter().map(|ended| match ended.call {
+            Call::Read { offset, len, .. } => (offset, len),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(reads.collect::<Vec<_>>(), expected, "{scale}");
+    }
+}
+
+/// What is forgotten must be on the drive: a page cache keeps what is not.
+#[test]
+fn the_page_cache_forgets_the_first_content_once_it_is_synced() {
+    let prepared = run_sample(&FileTraceOptions::default()).prepared;
+    let synced = prepared.iter().position(|call| *call == Call::SyncAll).unwrap();
+    let is_write = |call: &Call| matches!(call, Call::Write { .. });
+    let forgets = |call: &Call| matches!(call, Call::DropCache { .. });
+    assert!(prepared[..synced].iter().any(is_write) && !prepared[..synced].iter().any(forgets));
+    assert!(prepared[synced + 1..].iter().all(forgets) && synced + 1 < prepared.len());
+}
+
 /// Two threads that each compute for a millisecond before each of their reads.
 fn computing() -> FileTrace {
     let mut text = String::from("F\t0\t4096\ta\n");

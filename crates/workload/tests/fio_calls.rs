@@ -76,12 +76,42 @@ fn sequential_jobs_make_the_calls_of_fio() {
         "rw=read:4k bs=4k size=64k io_size=32k",
         "rw=write bs=4k size=64k verify=crc32c",
         "rw=write bs=4k size=64k overwrite=1 file_append=0 description=x",
+        "rw=write bs=4k size=16k file_append=1 io_size=8k",
+        "rw=write bs=4k size=64k filesize=64k offset=50%",
+        "rw=write bs=4k filesize=32k nrfiles=2 offset=25%",
         "rw=write bs=,8k size=64k",
         "rw=write bs=4k size=64k thinktime=10us rate=100m",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let job = format!("[a]\n{}\n", options.replace(' ', "\n"));
         assert_eq!(our_log(&job), log_of_fio(folder.path(), &job), "{options}");
+    }
+}
+
+/// Shares are of what the file has when the job begins, and a job appends once; fio opens the file
+/// once more and then finds nothing to do.
+#[test]
+fn a_job_on_the_file_of_another_writes_what_fio_does() {
+    for options in [
+        "filesize=64k offset=50%",
+        "filesize=64k offset=25% size=50%",
+        "offset=25% size=50%",
+        "offset=75% size=50%",
+        "size=16k file_append=1",
+        "size=16k file_append=1 loops=2",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let first = "[global]\nbs=4k\nrw=write\n[a]\nsize=64k\n";
+        let options = options.replace(' ', "\n");
+        let job = format!("{first}[b]\nstonewall\nfilename=a.0.0\n{options}\n");
+        let writes = |mut calls: Vec<String>| {
+            calls.retain(|call| call.starts_with("write"));
+            calls
+        };
+        // each job of fio writes the log anew
+        let (ours, theirs) = (writes(our_log(&job)), writes(log_of_fio(folder.path(), &job)));
+        assert!(!theirs.is_empty(), "{options}");
+        assert_eq!(ours[16..], theirs, "{options}");
     }
 }
 

@@ -49,6 +49,8 @@ fn run(both: &Compared<'_>) -> Value {
         "b": both.b.name,
         "error_a": both.a.error(),
         "error_b": both.b.error(),
+        "notes_a": both.a.notes_beyond(&both.b),
+        "notes_b": both.b.notes_beyond(&both.a),
         "setup": both.setup.iter().map(setup).collect::<Vec<_>>(),
         "figures": both.changes.iter().map(figure).collect::<Vec<_>>(),
     })

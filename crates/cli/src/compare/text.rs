@@ -69,7 +69,9 @@ fn shared_setup<'a>(both: &'a [Compared<'_>]) -> Option<&'a [(String, String, St
 }
 
 fn has_something(both: &Compared<'_>) -> bool {
-    is_changed(both) || both.changes.iter().any(|(_, change)| is_shown(change))
+    let has_notes =
+        !both.a.notes_beyond(&both.b).is_empty() || !both.b.notes_beyond(&both.a).is_empty();
+    has_notes || is_changed(both) || both.changes.iter().any(|(_, change)| is_shown(change))
 }
 
 /// The last sentence.
@@ -105,6 +107,11 @@ fn part(both: &Compared<'_>, found: &Found<'_>, is_setup_told: bool, width: usiz
         out += &error
             .map(|error| wrapped(&format!("  ended early in {side}: {error}"), width))
             .unwrap_or_default();
+    }
+    for (side, notes) in [("A", both.a.notes_beyond(&both.b)), ("B", both.b.notes_beyond(&both.a))]
+    {
+        let notes = notes.iter().map(|note| wrapped(&format!("  note in {side}: {note}"), width));
+        out.extend(notes);
     }
     if !is_setup_told {
         out += &setup(&both.setup, width);

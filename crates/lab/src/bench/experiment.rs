@@ -243,6 +243,16 @@ impl Experiment<'_> {
         })
     }
 
+    /// Sees to it that the workload suits each stack, which the type of the stack tells before any
+    /// run: a raw drive has no files.
+    ///
+    /// # Errors
+    /// As its run would fail.
+    pub fn check(&self) -> Result<(), BenchError> {
+        let mut raw = self.stacks.iter().filter(|stack| stack.is_raw());
+        raw.try_for_each(|stack| self.workload(stack, self.seed).map(drop))
+    }
+
     /// The names of the runs.
     pub fn labels(&self) -> Vec<String> {
         self.parts().into_iter().map(|part| part.label).collect()

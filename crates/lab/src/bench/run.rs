@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
-use dovetail_host::{Event, HostError};
+use dovetail_host::Event;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Call, Step, ThreadId, Workload};
 use tracing::info;
@@ -148,8 +148,7 @@ impl<'w> Session<'w> {
     /// when that is done.
     pub(super) fn write_out(&mut self) -> Result<SimTime, BenchError> {
         let at = self.system.machine.now();
-        let written_out = self.system.machine.device_mut().write_out(at);
-        written_out.map_err(|source| HostError::Device { at, source }.into())
+        Ok(self.system.machine.device_mut().write_out(at)?)
     }
 
     /// Lets time pass, with the background at work.

@@ -198,7 +198,9 @@ impl<'w> Threads<'w> {
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
         if !self.workload.measured(call.thread, call.begin) {
-            recorder.warm_up(call.thread.0 as usize, call.begin, at);
+            let is_write = kind_of(&call.call) == Some(CommandKind::Write);
+            let written = if is_write { outcome.bytes } else { 0 };
+            recorder.warm_up(call.thread.0 as usize, call.begin, at, written);
             return;
         }
         self.fio.call(call.thread, &call.call, &outcome, call.submission);

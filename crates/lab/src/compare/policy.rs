@@ -82,7 +82,7 @@ fn student(freedom: usize) -> f64 {
 /// at most that is no change. Above it, the difference has to exceed Student's t at 5 % times the
 /// standard error of the difference, where a side has several values. The degrees of freedom are
 /// those of the smaller sample that has any, which is on the careful side. A side with one value
-/// has no known spread, so that the other's is all there is.
+/// has no known spread: it is taken to be that of the other side's values.
 ///
 /// A side without any value is a change; so is a first mean of 0 beside another one,
 /// unless seeds alone make as much.
@@ -107,8 +107,18 @@ pub fn change(a: &[f64], b: &[f64], threshold: f64) -> Change {
 /// The standard error of the difference times Student's t.
 fn spread(a: Sample, b: Sample) -> Option<f64> {
     let freedom = [a, b].iter().filter(|side| side.count > 1).map(|side| side.count - 1).min()?;
-    let error = a.error.unwrap_or(0.0).hypot(b.error.unwrap_or(0.0));
+    let error = match (a.error, b.error) {
+        (Some(a), Some(b)) => a.hypot(b),
+        (Some(error), None) => error.hypot(error_of_one(a)),
+        (None, Some(error)) => error.hypot(error_of_one(b)),
+        (None, None) => 0.0,
+    };
     Some(student(freedom) * error)
+}
+
+/// The standard deviation of a sample, which is the error of a single value.
+fn error_of_one(of: Sample) -> f64 {
+    of.error.unwrap_or(0.0) * (of.count as f64).sqrt()
 }
 
 #[cfg(test)]
@@ -140,6 +150,18 @@ mod tests {
         assert_eq!(verdict(&a, &[106.0, 108.0, 110.0]), Verdict::Changed, "8 above 7.03");
         let many: Vec<f64> = a.iter().chain(&a).chain(&a).copied().collect();
         assert_eq!(verdict(&many, &[106.0]), Verdict::Changed, "more seeds see more");
+    }
+
+    /// A standard deviation of 2 on both sides: the error of the difference is
+    /// 2 * sqrt(1/3 + 1) = 2.309, times 4.303.
+    #[test]
+    fn one_run_beside_several_spreads_as_they_do() {
+        let (several, one) = ([98.0, 100.0, 102.0], [109.0]);
+        let found = change(&several, &one, 2.0);
+        assert_eq!(found.verdict, Verdict::Spread);
+        assert!((found.spread_percent.unwrap() - 9.937).abs() < 0.001, "{found:?}");
+        assert_eq!(verdict(&one, &several), Verdict::Spread);
+        assert_eq!(verdict(&several, &[110.0]), Verdict::Changed);
     }
 
     #[test]

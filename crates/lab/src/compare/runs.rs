@@ -1,6 +1,6 @@
 //! Runs of two sides, matched by their names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Change, change};
 
@@ -15,6 +15,8 @@ pub struct Run {
     pub setup: BTreeMap<String, String>,
     /// Reason why it ended early.
     pub error: Option<String>,
+    /// Sentences that keep its figures from being taken for more than they are.
+    pub notes: Vec<String>,
 }
 
 /// The runs of one name.
@@ -35,6 +37,14 @@ impl Group<'_> {
     /// The first reason why one of them ended early.
     pub fn error(&self) -> Option<&str> {
         self.runs.iter().find_map(|run| run.error.as_deref())
+    }
+
+    /// The notes that some run of this group has and none of `other`, each once.
+    pub fn notes_beyond(&self, other: &Group<'_>) -> Vec<&str> {
+        let is_known = |note: &String| other.runs.iter().any(|run| run.notes.contains(note));
+        let notes = self.runs.iter().flat_map(|run| &run.notes).filter(|note| !is_known(note));
+        let notes: BTreeSet<&str> = notes.map(String::as_str).collect();
+        notes.into_iter().collect()
     }
 }
 

@@ -159,8 +159,9 @@ impl Recorder {
         self.window.latency(kind, latency);
     }
 
-    /// Notes a call that is not counted: its thread warms up.
-    pub(crate) fn warm_up(&mut self, thread: usize, begin: SimTime, end: SimTime) {
+    /// Notes a call that is not counted: its thread warms up. It wrote so many bytes.
+    pub(crate) fn warm_up(&mut self, thread: usize, begin: SimTime, end: SimTime, written: u64) {
+        self.work.ramp_written_bytes += written;
         let ramp = &mut self.threads[thread].ramp;
         *ramp = Some((ramp.map_or(begin, |(first, _)| first), end));
     }

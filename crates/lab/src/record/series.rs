@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::Storage;
 use dovetail_ftl::stats::{Cause, CommandKind};
-use dovetail_vfs::Count;
 
 use super::recorder::{Interval, Recorder, Rhythm};
 use super::snapshot::Snapshot;
@@ -120,8 +119,7 @@ impl Rows {
     }
 
     fn of_filesystem(&mut self, before: &Snapshot, now: &Snapshot) {
-        let written = now.work.written_bytes - before.work.written_bytes;
-        self.series.fs_waf.push(fs_waf(&now.written, &before.written, written));
+        self.series.fs_waf.push(fs_waf(now, before));
         push_all(&mut self.series.written, counts(&now.written, &before.written));
         push_all(&mut self.series.events, counts(&now.events, &before.events));
     }
@@ -149,9 +147,10 @@ impl Rows {
 }
 
 /// Blocks written by the file system over those written by the workload; `None` without either.
-pub(super) fn fs_waf(now: &[Count], before: &[Count], written_bytes: u64) -> Option<f64> {
-    let blocks = sum(now) - sum(before);
-    if now.is_empty() { None } else { ratio(blocks * BLOCK_SIZE, written_bytes) }
+pub(super) fn fs_waf(now: &Snapshot, before: &Snapshot) -> Option<f64> {
+    let blocks = sum(&now.written) - sum(&before.written);
+    let written = now.work.all_written_since(&before.work);
+    if now.written.is_empty() { None } else { ratio(blocks * BLOCK_SIZE, written) }
 }
 
 fn push_all(columns: &mut BTreeMap<String, Vec<u64>>, values: Counts) {

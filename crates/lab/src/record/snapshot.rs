@@ -13,6 +13,17 @@ pub(crate) struct Work {
     pub(crate) calls: u64,
     pub(crate) read_bytes: u64,
     pub(crate) written_bytes: u64,
+    /// Written by calls that are not counted: file system and drive count what follows from them.
+    pub(crate) ramp_written_bytes: u64,
+}
+
+impl Work {
+    /// Bytes that were written since `before`, by counted calls or others.
+    pub(crate) const fn all_written_since(&self, before: &Self) -> u64 {
+        self.written_bytes + self.ramp_written_bytes
+            - before.written_bytes
+            - before.ramp_written_bytes
+    }
 }
 
 /// The drive at a point in time, and what has reached it.

@@ -118,9 +118,12 @@ fn totals(
         write_mb_per_s: written as f64 / 1e6 / seconds,
         queue_depth_mean: recorder.queue_depth(),
         queue_depth_max: recorder.in_flight_max,
-        fs_waf: fs_waf(&last.written, &first.written, written),
+        fs_waf: fs_waf(last, first),
         device_waf: counted.waf(parts),
-        total_waf: ratio(programmed(counted, parts) * BLOCK_SIZE, written),
+        total_waf: ratio(
+            programmed(counted, parts) * BLOCK_SIZE,
+            last.work.all_written_since(&first.work),
+        ),
         cpu_s: cpu.as_secs_f64() + request_cpu,
         drive: drive::totals(config, counted),
     }

@@ -4,9 +4,7 @@ use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, ByteRange, Hints, Lba, SectorRange, ZoneTable,
 };
 use dovetail_ftl::stats::CommandKind;
-use dovetail_host::{
-    CheckedDevice, Event, Events, HostError, InFlight, PlanStep as Command, ZoneLogCounts,
-};
+use dovetail_host::{CheckedDevice, Event, Events, InFlight, PlanStep as Command, ZoneLogCounts};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Op, Request};
 
@@ -380,8 +378,7 @@ impl<'a> TraceActor<'a> {
         self.machine.request(end, Lane::Alone, Command::Flush)?;
         while self.machine.advance()?.is_some() {}
         let now = self.machine.now();
-        let written_out = self.machine.device_mut().write_out(now);
-        written_out.map_err(|source| HostError::Device { at: now, source })?;
+        self.machine.device_mut().write_out(now)?;
         self.recorder.end(None, &seen(&self.machine, &self.machine.device()));
         let elapsed = (self.last_done.since(self.start), SimSpan::ZERO);
         let drive = &*self.machine.device();

@@ -1,7 +1,8 @@
 //! Survey of the work that was not durable: its state after a power cut, as an application finds
 //! it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use dovetail_vfs::Ino;
 
@@ -30,17 +31,20 @@ impl std::ops::AddAssign for Survey {
     }
 }
 
-/// Compares the files that there were after operation `complete` with what was found.
-pub fn survey(history: &History, complete: usize, found: &Snapshot) -> Survey {
+/// Compares the files that there were after operation `complete` with what was found. Returns the
+/// operations, too, whose change of a file's size or content is missing.
+pub fn survey(history: &History, complete: usize, found: &Snapshot) -> (Survey, BTreeSet<usize>) {
     let (latest, here) = (files(history.state(complete)), files(found));
-    let mut survey = Survey::default();
+    let (mut survey, mut lost) = (Survey::default(), BTreeSet::new());
     for (path, ino) in latest {
-        let durable = history.state(durable_state(history, complete, ino)).node(ino);
+        let since = durable_state(history, complete, ino);
+        let durable = history.state(since).node(ino);
         let Some(now) = history.state(complete).node(ino) else { continue };
         if durable.is_some_and(|durable| same(durable, now)) {
             continue; // nothing to lose
         }
         let found = here.get(&path).and_then(|ino| found.node(*ino));
+        lost.extend(changes_beyond(found, history, ino, since..=complete));
         let count = match found {
             None => &mut survey.absent,
             Some(found) if same(found, now) => &mut survey.new,
@@ -49,7 +53,25 @@ pub fn survey(history: &History, complete: usize, found: &Snapshot) -> Survey {
         };
         *count += 1;
     }
-    survey
+    (survey, lost)
+}
+
+/// Operations of the range, without its first, that changed the file after it was last as found;
+/// all that changed it if it never was.
+fn changes_beyond<'a>(
+    found: Option<&Node>,
+    history: &'a History,
+    ino: Ino,
+    range: RangeInclusive<usize>,
+) -> impl Iterator<Item = usize> + 'a {
+    let at = move |number: usize| history.state(number).node(ino);
+    let is_found = |number: &usize| at(*number).zip(found).is_some_and(|(a, b)| same(a, b));
+    let kept = range.clone().rev().find(is_found).unwrap_or(*range.start());
+    let is_change = move |number: &usize| match (at(number - 1), at(*number)) {
+        (Some(before), Some(after)) => !same(before, after),
+        (before, after) => before.is_some() != after.is_some(),
+    };
+    (kept + 1..=*range.end()).filter(is_change)
 }
 
 /// The state after the last operation up to `complete` that made the file durable.

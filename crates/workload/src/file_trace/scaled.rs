@@ -1,7 +1,7 @@
 //! A trace's files and calls at a scale.
 
 use super::recorded::{FileTrace, RecordedCall};
-use crate::call::Call;
+use crate::call::{Call, FileId};
 
 const BLOCK: u64 = 4096;
 
@@ -9,6 +9,7 @@ const BLOCK: u64 = 4096;
 /// into the file modulo its size, so that what was sequential stays so.
 #[derive(Debug)]
 pub(super) struct Sizes {
+    recorded: Vec<u64>,
     reached: Vec<u64>,
     begin: Vec<u64>,
 }
@@ -32,7 +33,8 @@ impl Sizes {
             let smaller = (file.begin as f64 * scale) as u64;
             if scale < 1.0 { smaller.next_multiple_of(BLOCK).min(*reached) } else { file.begin }
         });
-        Self { begin: begin.collect(), reached }
+        let recorded = trace.files.iter().map(|file| file.bytes).collect();
+        Self { begin: begin.collect(), recorded, reached }
     }
 
     /// The size that a file reaches.
@@ -45,27 +47,29 @@ impl Sizes {
         self.begin[file]
     }
 
-    /// The call in files of these sizes.
+    /// The call in files of these sizes. What a read asks for beyond the end of the recorded file
+    /// is beyond the end of the smaller one, too.
     pub(super) fn fold(&self, call: Call) -> Call {
-        let fold = |offset: u64, len: u64, size: u64| {
-            if offset.saturating_add(len) <= size || size == 0 {
-                return offset;
+        let fold = |offset: u64, len: u64, file: FileId| {
+            let (recorded, size) = (self.recorded[file.0 as usize], self.of(file.0 as usize));
+            if size == recorded || offset.saturating_add(len) <= size {
+                return (offset, len);
             }
-            (offset % size).min(size.saturating_sub(len))
+            if offset >= recorded {
+                return (size, len);
+            }
+            let len = len.min(recorded - offset);
+            ((offset % size).min(size.saturating_sub(len)), len)
         };
         match call {
-            Call::Read { file, offset, len, direct } => Call::Read {
-                file,
-                offset: fold(offset, len, self.of(file.0 as usize)),
-                len,
-                direct,
-            },
-            Call::Write { file, offset, len, direct } => Call::Write {
-                file,
-                offset: fold(offset, len, self.of(file.0 as usize)),
-                len,
-                direct,
-            },
+            Call::Read { file, offset, len, direct } => {
+                let (offset, len) = fold(offset, len, file);
+                Call::Read { file, offset, len, direct }
+            }
+            Call::Write { file, offset, len, direct } => {
+                let (offset, len) = fold(offset, len, file);
+                Call::Write { file, offset, len, direct }
+            }
             Call::Allocate { file, len, keep_size } => {
                 Call::Allocate { file, len: len.min(self.of(file.0 as usize)), keep_size }
             }

@@ -123,6 +123,8 @@ impl Plan {
             Some(Extent::Percent(_)) | None => whole,
         };
         let io_size = settings.io_size.map(|extent| extent.of(size));
+        let is_one_pass = settings.passes_are_one();
+        let io_size = io_size.map(|bytes| if is_one_pass { bytes.min(size) } else { bytes });
         Ok(ThreadPlan {
             job: 0,
             group: 0,
@@ -170,27 +172,24 @@ impl Plan {
     ) -> Result<Region, String> {
         let known = self.files.size(file);
         let whole = file_size(settings, known, rng);
+        // of what the file has before the job, as in fio: of a new file, nothing
         let of = |extent: Extent| match extent {
             Extent::Bytes(bytes) => bytes,
-            percent @ Extent::Percent(_) => {
-                whole_blocks(settings, percent.of(whole.unwrap_or(known)))
-            }
+            percent @ Extent::Percent(_) => whole_blocks(settings, percent.of(known)),
         };
         let increment =
             of(settings.offset_increment).checked_mul(clone).filter(|bytes| *bytes <= BYTES_MAX);
         let start =
             of(settings.offset).saturating_add(increment.ok_or("has an offset beyond 1 PiB")?);
         let start = if settings.file_append { start + known } else { start };
+        let all = whole.unwrap_or(known);
+        let rest = all.saturating_sub(start);
         let len = match (whole, settings.size) {
-            (Some(whole), Some(percent @ Extent::Percent(_))) => {
-                whole_blocks(settings, percent.of(whole.saturating_sub(start)))
+            (_, Some(percent @ Extent::Percent(_))) => {
+                whole_blocks(settings, percent.of(all).min(rest))
             }
-            (Some(whole), _) => whole.saturating_sub(start),
             (None, Some(Extent::Bytes(size))) => size / files,
-            (None, Some(percent)) => {
-                whole_blocks(settings, percent.of(known.saturating_sub(start)))
-            }
-            (None, None) => known.saturating_sub(start),
+            (Some(_), _) | (None, None) => rest,
         };
         if let Some(drive) = self.drive.filter(|drive| start.saturating_add(len) > *drive) {
             return Err(format!(

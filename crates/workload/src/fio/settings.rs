@@ -343,6 +343,16 @@ impl Settings {
         }
     }
 
+    /// A job that appends is over where its first pass ends, as in fio.
+    pub(super) const fn passes_are_one(&self) -> bool {
+        self.file_append && !self.time_based
+    }
+
+    /// Times that everything is done: `loops`, where that counts.
+    pub(super) const fn passes(&self) -> u64 {
+        if self.passes_are_one() { 1 } else { self.loops }
+    }
+
     /// Number of random calls from one random offset to the next; 1 is every one.
     pub(super) const fn calls_an_offset(&self) -> u64 {
         match self.pattern.modifier {

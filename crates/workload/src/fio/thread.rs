@@ -100,7 +100,7 @@ impl Thread {
             rate: None,
             direction: None,
             pass: 0,
-            loops_left: settings.loops - 1,
+            loops_left: settings.passes() - 1,
             pass_bytes: 0,
             total_bytes: 0,
             calls: 0,
@@ -323,7 +323,7 @@ impl Thread {
         let of_time = self.deadline().map_or(0.0, |end| {
             now.since(self.begin).as_secs_f64() / end.since(self.begin).as_secs_f64().max(1e-9)
         });
-        let loops = self.settings.loops as f64;
+        let loops = self.settings.passes() as f64;
         let of_bytes = self.total_bytes as f64 / (self.limit() as f64 * loops).max(1.0);
         let of_calls = self.settings.number_ios.map_or(0.0, |calls| {
             self.calls as f64 / (calls as f64 * loops * self.bytes_factor() as f64).max(1.0)
@@ -341,7 +341,7 @@ impl Thread {
         if settings.time_based {
             return None;
         }
-        let bytes = self.limit().saturating_mul(settings.loops);
+        let bytes = self.limit().saturating_mul(settings.passes());
         let smallest = settings.blocks[Direction::Write.index()].min.max(1);
         let align = settings.align_of(Direction::Write) | smallest;
         // a call that is not of whole blocks touches one more at most
@@ -351,9 +351,9 @@ impl Thread {
     }
 
     fn is_pass_over(&self) -> bool {
-        let loops = self.settings.loops.saturating_mul(self.bytes_factor());
+        let loops = self.settings.passes().saturating_mul(self.bytes_factor());
         let pass_max = self.plan.size.max(self.plan.io_size.unwrap_or(0)).saturating_mul(loops);
-        let is_over = self.total_bytes >= self.limit().saturating_mul(self.settings.loops)
+        let is_over = self.total_bytes >= self.limit().saturating_mul(self.settings.passes())
             || self.pass_bytes >= pass_max
             || self.are_calls_used_up();
         is_over && !self.settings.time_based
@@ -370,7 +370,7 @@ impl Thread {
 
     fn are_calls_used_up(&self) -> bool {
         let allowed = |calls: u64| {
-            calls.saturating_mul(self.settings.loops).saturating_mul(self.bytes_factor())
+            calls.saturating_mul(self.settings.passes()).saturating_mul(self.bytes_factor())
         };
         self.settings.number_ios.is_some_and(|calls| self.calls >= allowed(calls))
     }
