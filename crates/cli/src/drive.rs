@@ -123,7 +123,8 @@ fn show(name: &str, scale: Ratio) -> Result<(), Failure> {
     let config = profile.resolve(&overrides).map_err(Failure::failed)?;
     let mut out = format!("{}: {}\n", profile.name, profile.about);
     let row = |(key, value): (String, String)| {
-        let source = profile.sources.get(&key).cloned().unwrap_or_else(|| "not given".into());
+        let source =
+            profile.sources.get(&key).cloned().unwrap_or_else(|| "assumed (none given)".into());
         vec![key, value, source]
     };
     let rows: Vec<_> = profile.figures().into_iter().map(row).collect();
@@ -179,7 +180,7 @@ fn status(file: &Path) -> Result<(), Failure> {
     }
     row("memory of the map", format_bytes(status.map_bytes));
     match drive.zoned() {
-        Some(zoned) => zones(zoned.zones(), &mut row),
+        Some(zoned) => zones_by_state(zoned.zones(), &mut row),
         None => row("lines free", format!("{} of {}", status.lines_free, status.lines)),
     }
     wear(&status, &mut row);
@@ -203,12 +204,7 @@ pub(crate) fn wear(status: &DriveStatus, row: &mut impl FnMut(&str, String)) {
 }
 
 /// Zones by state, and what is written in them.
-fn zones(table: &ZoneTable, row: &mut impl FnMut(&str, String)) {
-    let zones = table.zones();
-    let count = format_count(zones.count.into());
-    let sizes = [zones.blocks, zones.capacity].map(|blocks| format_bytes(blocks * 4096));
-    row("zones", format!("{count} of {}, of which {} can be written", sizes[0], sizes[1]));
-    row("conventional", format_bytes(zones.first.0 * 4096));
+fn zones_by_state(table: &ZoneTable, row: &mut impl FnMut(&str, String)) {
     for state in ZoneState::ALL {
         let written: Vec<u64> = table.in_state(state).map(|zone| table.written(zone)).collect();
         if !written.is_empty() {
@@ -238,7 +234,21 @@ fn derived(config: &DriveConfig) -> Table {
         format!("{}, {}, {}", t.read, t.program, t.erase)
     });
     row("write buffer", format_bytes(page * u64::from(config.buffer_pages)));
-    row("cleaning keeps free", format!("{} lines", config.foreground_lines));
-    row("cleaning begins below", format!("{} lines", config.background_lines));
+    match &config.zones {
+        None => {
+            row("cleaning keeps free", format!("{} lines", config.foreground_lines));
+            row("cleaning begins below", format!("{} lines", config.background_lines));
+        }
+        Some(zones) => {
+            let count = (config.user_blocks - zones.conventional) / zones.capacity;
+            let sizes = [zones.size, zones.capacity].map(|blocks| format_bytes(blocks * 4096));
+            let [size, capacity] = sizes;
+            row(
+                "zones",
+                format!("{} of {size}, of which {capacity} can be written", format_count(count)),
+            );
+            row("conventional", format_bytes(zones.conventional * 4096));
+        }
+    }
     table
 }

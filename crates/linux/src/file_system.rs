@@ -28,9 +28,13 @@ impl FileSystem {
         Self::ALL.map(|system| system.name).join(", ")
     }
 
-    /// Shell text that makes a volume on the drive, with more options of its mkfs.
+    /// Shell text that makes a volume on the drive, with more options of its mkfs. What a mkfs that
+    /// fails says, which may be on its standard output, is said as an error.
     pub fn make(self, options: &str) -> String {
-        format!("{} {options} /dev/vda\n", self.mkfs)
+        format!(
+            "mkfs_says=$({} {options} /dev/vda 2>&1) || {{ echo \"$mkfs_says\" | tail -n 4 >&2; exit 1; }}\n",
+            self.mkfs
+        )
     }
 
     /// Shell text that mounts it at `/mnt/volume`, with mount options if there are any.

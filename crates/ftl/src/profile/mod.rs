@@ -206,9 +206,12 @@ impl Profile {
     /// # Errors
     /// A key or value that is not allowed.
     pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
-        let text = document::complete(text, file)?;
-        let mut profile: Self =
-            toml::from_str(&text).map_err(|error| syntax(&text, file, &error))?;
+        let own = text;
+        let text = document::complete(own, file)?;
+        let mut profile: Self = toml::from_str(&text).map_err(|error| {
+            let mistake = syntax(&text, file, &error);
+            if text == own { mistake } else { document::line_in(own, mistake) }
+        })?;
         profile.file = file.into();
         profile.text = text;
         profile.resolve(&Overrides::default())?;

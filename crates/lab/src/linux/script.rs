@@ -22,7 +22,7 @@ fn settings(system: FileSystem, stack: &Stack, is_shrunk: bool) -> String {
     }
     let own = stack.sysfs.iter().map(|(name, value)| (name.as_str(), value.to_string()));
     let mut settings: Vec<(&str, String)> = own.collect();
-    let is_log = stack.mount.split(',').any(|option| option == "mode=lfs");
+    let is_log = stack.mount.split(',').any(|option| option == "mode=lfs") || is_zoned(stack);
     if is_shrunk && !is_log && !stack.sysfs.contains_key(IPU_POLICY.0) {
         settings.push((IPU_POLICY.0, IPU_POLICY.1.into()));
     }
@@ -30,6 +30,15 @@ fn settings(system: FileSystem, stack: &Stack, is_shrunk: bool) -> String {
         format!("echo {} > /sys/fs/f2fs/vda/{name}\n", quoted(&value))
     };
     settings.into_iter().map(line).collect()
+}
+
+/// A volume on zones is a log, whatever its mount options.
+fn is_zoned(stack: &Stack) -> bool {
+    mkfs_options(stack).split_whitespace().any(|option| option == "-m")
+}
+
+fn mkfs_options(stack: &Stack) -> &str {
+    stack.mkfs.get("options").and_then(|value| value.as_str()).unwrap_or_default()
 }
 
 /// Work in a guest, between two marks.
@@ -53,8 +62,7 @@ impl Work<'_> {
     pub(super) fn script(&self) -> String {
         let (begin, end) = match self.system {
             Some(system) => {
-                let options = self.stack.mkfs.get("options").and_then(|value| value.as_str());
-                let make = system.make(options.unwrap_or(""));
+                let make = system.make(mkfs_options(self.stack));
                 (format!("{make}{}cd {VOLUME}\n", self.mount(system)), system.check())
             }
             None => (String::new(), String::new()),

@@ -38,6 +38,7 @@ pub(super) fn describe(config: &DriveConfig, drive: &Storage) -> DriveResult {
         gc: config.policy.name.into(),
         streams: config.streams,
         buffer_bytes: page * u64::from(config.buffer_pages),
+        zones: drive.zoned().map(|zoned| zoned.zones().zones().count.into()),
         timing: timing(config),
     }
 }

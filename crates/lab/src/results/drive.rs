@@ -34,6 +34,9 @@ pub struct DriveResult {
     pub streams: u8,
     /// The volatile write buffer in bytes.
     pub buffer_bytes: u64,
+    /// Zones that are written in order; null for a drive without.
+    #[serde(default)]
+    pub zones: Option<u64>,
     /// Its timings.
     #[serde(default)]
     pub timing: DriveTiming,

@@ -14,6 +14,8 @@ struct Facts {
     is_preconditioned: bool,
     /// It still held that when the run began.
     is_full: bool,
+    /// The drive has zones, which their host cleans.
+    is_zoned: bool,
     /// Bytes that the host wrote to the drive in the run.
     written: u64,
     /// Bytes of the drive for the host.
@@ -53,6 +55,7 @@ impl Facts {
             is_raw: run.stack.is_raw(),
             is_preconditioned: run.precondition.is_some(),
             is_full: run.precondition.as_ref().is_some_and(|done| done.kept),
+            is_zoned: run.drive.zones.is_some(),
             written: drive.written_blocks * BLOCK_SIZE,
             capacity: run.drive.capacity_bytes,
             cleaned: drive.gc_runs,
@@ -65,8 +68,16 @@ impl Facts {
 }
 
 fn never_cleaned(facts: &Facts) -> Option<String> {
-    let sentence = "The drive never cleaned in this run: spare flash and the way of cleaning made \
-                    no difference yet.";
+    let sentence = match facts.is_zoned {
+        false => {
+            "The drive never cleaned in this run: spare flash and the way of cleaning made no \
+             difference yet."
+        }
+        true => {
+            "The drive has zones and cleans none of them: spare flash and the way of cleaning make \
+             no difference."
+        }
+    };
     (facts.written > 0 && facts.cleaned == 0).then(|| sentence.into())
 }
 
@@ -83,9 +94,10 @@ fn little_written(facts: &Facts) -> Option<String> {
     if facts.is_full || facts.written == 0 || facts.written >= facts.capacity {
         return None;
     }
-    let (before, what_to_do) = match facts.is_preconditioned {
-        false => ("was new", "write more, or give --precondition"),
-        true => ("mkfs had emptied", "write more, or fill the volume with --fill"),
+    let (before, what_to_do) = match (facts.is_preconditioned, facts.is_zoned) {
+        (_, true) => ("was new", "write more"),
+        (false, false) => ("was new", "write more, or give --precondition"),
+        (true, false) => ("mkfs had emptied", "write more, or fill the volume with --fill"),
     };
     Some(format!(
         "Less was written in this run than the drive of {} holds, which {before}: write \
@@ -170,6 +182,14 @@ mod tests {
         );
         let but = Facts { cleaned: 1, ..facts };
         assert_eq!(sentences(&but), [little]);
+    }
+
+    #[test]
+    fn a_zoned_drive_is_told_nothing_that_it_cannot_do() {
+        let facts = Facts { written: GIB, cleaned: 0, is_zoned: true, ..settled() };
+        let [never, little] = sentences(&facts).try_into().unwrap();
+        assert!(never.contains("has zones") && never.contains("make no difference"), "{never}");
+        assert!(little.ends_with("write more."), "{little}");
     }
 
     #[test]
