@@ -193,12 +193,16 @@ pub(crate) fn figures_of(row: &serde_json::Map<String, Value>) -> BTreeMap<Strin
 fn runs_of_sweep(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Vec<Run> {
     let mut all = Vec::new();
     for point in sweep.points() {
-        let Some(record) = records.get(&point.number) else { continue };
         let mut values: Vec<_> = point.values.iter().filter(|(axis, _)| axis != SEED).collect();
         values.sort();
         let name = values.iter().map(|(axis, value)| format!("{axis}={value}"));
         let name = name.collect::<Vec<_>>().join(" ");
         let name = if name.is_empty() { "all".to_string() } else { name };
+        let Some(record) = records.get(&point.number) else {
+            let error = Some("a point of the sweep is missing".into());
+            all.push(Run { name, error, ..Run::default() });
+            continue;
+        };
         for row in &record.runs {
             let mut run = run_of(row.iter().map(|(path, value)| (path.as_str(), value)));
             run.name.clone_from(&name);
@@ -277,5 +281,9 @@ mod tests {
         assert_eq!(names, ["gc=greedy op=7, f2fs", "gc=greedy op=7, f2fs", "gc=greedy op=7"]);
         assert_eq!(runs[0].figures["totals.erases"], 5.0);
         assert_eq!(runs[2].error.as_deref(), Some("full"));
+        let sweep = Sweep::parse(text, "s").unwrap();
+        let runs = Source::Sweep(Box::new(sweep), BTreeMap::new()).runs().unwrap();
+        let is_missing = |run: &Run| run.error.as_deref().is_some_and(|e| e.contains("missing"));
+        assert!(runs.len() == 2 && runs.iter().all(is_missing), "{runs:?}");
     }
 }

@@ -51,6 +51,34 @@ fn assert_near(found: f64, expected: f64, within: f64) {
     assert!((found / expected - 1.0).abs() < within, "{found}, not {expected}");
 }
 
+/// Four seconds of warming up and one that counts: file system and drive count what both write.
+#[test]
+fn what_a_ramp_writes_is_no_amplification() {
+    let job = "[w]\nrw=write\nsize=32m\ntime_based\nruntime=1\n\
+               [r]\nstonewall\nrw=write\nsize=32m\ntime_based\nruntime=1\nramp_time=4s\n";
+    let run = run(&stack(""), job);
+    assert!(run.totals.ramp_s > 3.9, "{}", run.totals.ramp_s);
+    assert_near(run.totals.total_waf.unwrap(), run.totals.device_waf.unwrap(), 0.01);
+}
+
+/// The stack of that name, unlike a drive without a file system that says nothing.
+#[test]
+fn the_stack_raw_gives_each_write_hint_a_handle() {
+    let mut raw = Stack::load("raw").unwrap();
+    raw.drive = "femu-32g-fdp".into();
+    let (source, stacks) = (
+        source("rw=write\nsize=16m\n[a]\nwrite_hint=short\n[b]\noffset=16m\nwrite_hint=extreme\n"),
+        [raw],
+    );
+    let scale = "1/16".parse().unwrap();
+    let experiment = Experiment { scale, ..Experiment::new(&source, &stacks) };
+    let (results, failures) = experiment.run(1, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    let handles = &results.runs[0].totals.drive.placement.as_ref().unwrap().handles;
+    let written = handles.iter().filter(|handle| handle.host_blocks > 0).count();
+    assert_eq!(written, 2, "{handles:?}");
+}
+
 /// Of the command 5 us, of the cells 50, of the link 4096 B / 3200 MB/s = 1.28: 56.28 us. Of the
 /// host 1 us for each of libaio's two system calls and 0.5 for the block before, 3 us for waking up
 /// after: 61.78.

@@ -67,11 +67,35 @@ fn quantiles(points: usize) -> impl Iterator<Item = f64> {
     })
 }
 
+/// What a histogram rounds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exact {
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Exact {
+    #[inline]
+    fn record(&mut self, ns: u64, is_first: bool) {
+        self.sum_ns += u128::from(ns);
+        self.min_ns = if is_first { ns } else { self.min_ns.min(ns) };
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn add(&mut self, other: &Self, is_first: bool) {
+        self.sum_ns += other.sum_ns;
+        self.min_ns = if is_first { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
 /// One histogram for each [`CommandKind`], three significant digits, up to an hour; longer counts
-/// as an hour.
+/// as an hour. Means and the ends are exact.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histograms: [Values<u64>; CommandKind::ALL.len()],
+    exact: [Exact; CommandKind::ALL.len()],
 }
 
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -85,12 +109,18 @@ impl Default for Latencies {
 impl Latencies {
     /// Empty histograms.
     pub fn new() -> Self {
-        Self { histograms: std::array::from_fn(|_| Values::new(3)) }
+        Self {
+            histograms: std::array::from_fn(|_| Values::new(3)),
+            exact: [Exact::default(); CommandKind::ALL.len()],
+        }
     }
 
     /// Notes one command.
     pub fn record(&mut self, kind: CommandKind, latency: SimSpan) {
-        self.histograms[kind as usize].record(latency.as_ns().min(LONGEST_NS));
+        let (ns, histogram) =
+            (latency.as_ns().min(LONGEST_NS), &mut self.histograms[kind as usize]);
+        self.exact[kind as usize].record(ns, histogram.is_empty());
+        histogram.record(ns);
     }
 
     /// Notes `times` commands of one latency.
@@ -105,10 +135,13 @@ impl Latencies {
 
     /// Takes in what `others` noted.
     pub fn add(&mut self, others: &Self) {
-        self.histograms
-            .iter_mut()
-            .zip(&others.histograms)
-            .for_each(|(mine, theirs)| mine.add(theirs));
+        for kind in CommandKind::ALL.map(|kind| kind as usize) {
+            let (mine, theirs) = (&mut self.histograms[kind], &others.histograms[kind]);
+            if !theirs.is_empty() {
+                self.exact[kind].add(&others.exact[kind], mine.is_empty());
+                mine.add(theirs);
+            }
+        }
     }
 
     /// The figures of one kind.
@@ -117,16 +150,18 @@ impl Latencies {
             return Percentiles::default();
         }
         let h = self.histograms[kind as usize].histogram();
+        let Exact { sum_ns, min_ns, max_ns } = self.exact[kind as usize];
+        let at = |quantile| h.value_at_quantile(quantile).min(max_ns);
         Percentiles {
             count: h.len(),
-            mean_ns: h.mean(),
-            min_ns: h.min(),
-            p50_ns: h.value_at_quantile(0.5),
-            p90_ns: h.value_at_quantile(0.9),
-            p99_ns: h.value_at_quantile(0.99),
-            p999_ns: h.value_at_quantile(0.999),
-            p9999_ns: h.value_at_quantile(0.9999),
-            max_ns: h.max(),
+            mean_ns: sum_ns as f64 / h.len() as f64,
+            min_ns,
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            p9999_ns: at(0.9999),
+            max_ns,
         }
     }
 
@@ -137,16 +172,37 @@ impl Latencies {
             return Vec::new();
         }
         let h = self.histograms[kind as usize].histogram();
+        let max_ns = self.exact[kind as usize].max_ns;
         let mut curve = Vec::with_capacity(points);
         for quantile in quantiles(points) {
-            let value = h.value_at_quantile(quantile);
+            let value = h.value_at_quantile(quantile).min(max_ns);
             if curve.last().is_none_or(|&(last, _)| value > last) {
                 curve.push((value, h.quantile_below(value)));
             }
         }
-        if curve.last().is_none_or(|&(last, _)| h.max() > last) {
-            curve.push((h.max(), 1.0));
+        if curve.last().is_none_or(|&(last, _)| max_ns > last) {
+            curve.push((max_ns, 1.0));
         }
         curve
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_and_ends_are_exact_and_no_percentile_lies_beyond() {
+        let (mut all, mut other) = (Latencies::new(), Latencies::new());
+        (0..500).for_each(|_| all.record(CommandKind::Write, SimSpan::from_ns(511_780)));
+        let found = all.percentiles(CommandKind::Write);
+        assert_eq!((found.mean_ns, found.min_ns, found.max_ns), (511_780.0, 511_780, 511_780));
+        assert_eq!([found.p50_ns, found.p9999_ns], [511_780; 2]);
+        other.record(CommandKind::Write, SimSpan::from_ns(1_000_003));
+        other.add(&all);
+        let both = other.percentiles(CommandKind::Write);
+        assert_eq!((both.count, both.min_ns, both.max_ns), (501, 511_780, 1_000_003));
+        assert_eq!(other.cdf(CommandKind::Write, 10).last(), Some(&(1_000_003, 1.0)));
+        assert_eq!(other.percentiles(CommandKind::Read), Percentiles::default());
     }
 }

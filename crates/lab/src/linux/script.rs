@@ -131,12 +131,15 @@ mod tests {
         let system = FileSystem::find("f2fs");
         let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
         let script = work.script();
-        assert!(script.contains("mkfs.f2fs -q -f -O extra_attr /dev/vda\n"), "{script}");
+        assert!(script.contains("(mkfs.f2fs -q -f -O extra_attr /dev/vda 2>&1)"), "{script}");
         assert!(script.contains(&format!("-o {} /dev/vda", quoted(&stack.mount))), "{script}");
         assert!(!script.contains(IPU_POLICY.0), "a log has none");
         stack.mount = String::new();
         let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
         assert!(work.script().contains("echo '16' > /sys/fs/f2fs/vda/ipu_policy\n"));
+        stack.mkfs.insert("options".into(), "-m".into());
+        let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
+        assert!(!work.script().contains(IPU_POLICY.0), "neither has a volume on zones");
     }
 
     #[test]
