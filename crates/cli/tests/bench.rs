@@ -294,7 +294,7 @@ fn stop_a_bench(signal: &str) {
     let output = child.wait_with_output().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(60));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
+    assert_eq!(stderr(&output), "dovetail: stopped before anything was measured\n");
     assert!(stdout(&output).contains("small"));
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -447,7 +447,7 @@ fn filling_a_volume_can_be_stopped() {
     );
     let output = child.wait_with_output().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
+    assert_eq!(stderr(&output), "dovetail: stopped before anything was measured\n");
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["runs"], serde_json::json!([]), "nothing was measured");

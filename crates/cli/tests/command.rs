@@ -267,7 +267,7 @@ fn preconditioning_can_be_stopped() {
         (Some(1), ""),
         "nothing was measured"
     );
-    assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
+    assert_eq!(stderr(&output), "dovetail: stopped before anything was measured\n");
 }
 
 #[test]
