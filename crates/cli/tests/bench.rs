@@ -294,7 +294,7 @@ fn stop_a_bench(signal: &str) {
     let output = child.wait_with_output().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(60));
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert_eq!(stderr(&output), "dovetail: stopped before anything was measured\n");
+    assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
     assert!(stdout(&output).contains("small"));
     let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
