@@ -20,8 +20,8 @@ enum Stage {
     Write { offset: u64 },
 }
 
-/// The calls that write `files` one after another: open, writes of at most 1 MiB, close. Then, where
-/// the page cache is to forget some, a sync: it keeps what is not on the drive yet.
+/// The calls that write `files` one after another: open, writes of at most 1 MiB, close. Where the
+/// page cache is to forget some, a sync follows first: a cache keeps what is not on the drive yet.
 #[derive(Clone, Debug)]
 pub(crate) struct LayOut {
     files: Vec<Filling>,

@@ -73,10 +73,10 @@ fn size(bytes: u64) -> String {
 }
 
 impl Profile {
-    /// The profile with each of its assumed figures at both ends of its range, or halved and doubled
-    /// where it has none (a switch: turned), one at a time: what a sensitivity check compares. A
-    /// figure without a source is assumed.
-    /// Figures that cannot be changed so (a name, or a drive that could not work) are left out.
+    /// The profile with each of its assumed figures at both ends of its range, or halved and
+    /// doubled where it has none (a switch: turned), one at a time: what a sensitivity check
+    /// compares. A figure without a source is assumed. Figures that cannot be changed so (a name,
+    /// or a drive that could not work) are left out.
     pub fn variants_of_assumed(&self) -> Vec<Variant> {
         let is_assumed =
             |key: &str| self.sources.get(key).is_none_or(|source| source.contains("assumed"));
