@@ -29,7 +29,7 @@ use crate::output::{Outputs, check_writable, is_stdout};
 use crate::progress::Seen;
 use crate::provenance::provenance;
 use crate::results::ResultFiles;
-use crate::signals::{Stop, stop_flag, stopped};
+use crate::signals::{Stop, stop_flag, stopped_after};
 use crate::{Failure, drive, memory};
 
 /// Run a workload on several stacks in virtual time, side by side.
@@ -323,10 +323,10 @@ fn perform(
         fio_json::write_all(&fio_files, &labels, &results.runs)?;
         fio_json::write_logs(&outputs, &results.runs)?;
     }
-    if stop.is_set() { Err(stopped(results.runs.len())) } else { Ok((results, complaints)) }
+    if stop.is_set() { Err(stopped_after(results.runs.len())) } else { Ok((results, complaints)) }
 }
 
-/// Told before any run rather than after those of the other stacks.
+/// Refuses before any run a workload that a stack cannot take.
 fn check_experiment(arguments: &Arguments, experiment: &Experiment<'_>) -> Result<(), Failure> {
     if !arguments.keep_going {
         experiment.check().map_err(Failure::failed)?;
@@ -365,11 +365,7 @@ pub(crate) fn measure(
     let experiment = Experiment { drives, ..experiment(arguments, &source, &stacks, stop) };
     let (results, failures) = experiment.run(1, &|_| {});
     let complaints = complaints(&results, &failures);
-    if complaints.is_empty() || (arguments.keep_going && !results.runs.is_empty()) {
-        Ok(results)
-    } else {
-        Err(Failure::Failed(complaints.join("; ")))
-    }
+    if complaints.is_empty() { Ok(results) } else { Err(Failure::Failed(complaints.join("; "))) }
 }
 
 /// The drives that the runs of a call begin with preconditioned, one for each run.

@@ -114,7 +114,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 /// Bytes of a file of operations at most.
 const MOST_TEXT: u64 = 16 << 20;
 
-/// An option of another job does nothing.
+/// Refuses options of another job.
 fn check_options(arguments: &Arguments) -> Result<(), Failure> {
     let of_jobs = [
         ("--count", arguments.count.is_some(), "ace-2"),
@@ -207,12 +207,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let results = explore(&exploration, arguments.jobs).map_err(Failure::failed)?;
     write_all(arguments, &results)?;
-    let uncut = results.stacks.iter().find(|stack| stack.cuts == 0);
+    let mut stacks = results.stacks.iter();
+    let uncut = stacks.find(|stack| stack.cuts == 0 && stack.violations.is_empty());
     let is_whole = arguments.part.1 == 1 && !stop.load(Ordering::Relaxed);
     if let Some(stack) = uncut.filter(|_| is_whole) {
         return Err(Failure::Failed(format!(
-            "nothing was cut on {}: {} operations of {}, scaled to a drive of {}, write nothing; \
-             give a longer workload or a larger --drive-size",
+            "nothing was cut on {}: the {} operations of {} on a drive of {} write nothing; give a \
+             longer workload or a larger --drive-size",
             stack.stack,
             stack.operations,
             results.workload,

@@ -147,7 +147,7 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
         stop: &|| stop.load(Ordering::Relaxed),
     };
     let outcome = command.run().map_err(|error| match error {
-        BenchError::Stopped => stopped(0),
+        BenchError::Stopped => stopped(),
         error => Failure::failed(error),
     })?;
     show(arguments, outcome)

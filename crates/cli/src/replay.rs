@@ -26,7 +26,7 @@ use crate::output::Outputs;
 use crate::progress::Seen;
 use crate::provenance::provenance;
 use crate::results::ResultFiles;
-use crate::signals::{Stop, stopped};
+use crate::signals::{Stop, stopped_after};
 use crate::{Failure, drive, memory};
 use spool::Spool;
 
@@ -199,7 +199,7 @@ fn perform(
     if !results.runs.is_empty() {
         arguments.files.write(&results, to_stdout == 0 && watch.is_none())?;
     }
-    if stop.is_set() { Err(stopped(results.runs.len())) } else { Ok((results, failed)) }
+    if stop.is_set() { Err(stopped_after(results.runs.len())) } else { Ok((results, failed)) }
 }
 
 /// Results of a call that is one of many: nothing is shown or written, and its runs come one after

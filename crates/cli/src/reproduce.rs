@@ -195,7 +195,7 @@ pub(crate) fn called(
         (watch.tell)(figure.name, Progress { stage: Stage::Run, done, total, requests: 0 });
         let performed = perform(arguments, None, figure, watch.stop);
         if watch.stop.load(Ordering::Relaxed) {
-            return Err(stopped(0));
+            return Err(stopped());
         }
         let mut reproduction =
             performed.map_err(|error| Failure::Failed(format!("{}: {error}", figure.name)))?;
@@ -347,7 +347,9 @@ fn failed(arguments: &Arguments, figure: &Figure, error: &str) -> String {
 /// A figure of one scale says so where another one is asked for.
 fn tell_of_its_scale(arguments: &Arguments, figure: &Figure, reproduction: &Reproduction) {
     let ran = reproduction.results.scale;
-    if arguments.scale.is_some_and(|asked| (ran / asked.value() - 1.0).abs() > 1e-9) {
+    let asked = scale(arguments, figure.reduced).value();
+    let is_asked = arguments.full || arguments.scale.is_some();
+    if is_asked && (ran / asked - 1.0).abs() > 1e-9 {
         eprintln!(
             "dovetail: {} ran at scale 1/{:.0}, the only one that it has",
             figure.name,

@@ -47,8 +47,13 @@ impl<'a> Stop<'a> {
     }
 }
 
-/// Failure of a command that was stopped and has results of so many runs.
-pub(crate) fn stopped(runs: usize) -> Failure {
+/// Failure of a command that was stopped, and shows nothing of what it had measured.
+pub(crate) fn stopped() -> Failure {
+    Failure::Failed("stopped".into())
+}
+
+/// Failure of a command that was stopped, and shows the results of so many runs.
+pub(crate) fn stopped_after(runs: usize) -> Failure {
     Failure::Failed(match runs {
         0 => "stopped before anything was measured".into(),
         _ => "stopped; what is shown was measured until then".into(),

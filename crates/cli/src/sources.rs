@@ -1,6 +1,6 @@
 //! Results that were written before: files of `bench`, `replay` and `reproduce`, folders of sweeps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use dovetail_lab::compare::Run;
@@ -189,9 +189,27 @@ pub(crate) fn figures_of(row: &serde_json::Map<String, Value>) -> BTreeMap<Strin
     run_of(row.iter().map(|(path, value)| (path.as_str(), value))).figures
 }
 
+/// The labels of the runs of a point where points have several.
+fn labels(records: &BTreeMap<u32, Record>) -> BTreeSet<String> {
+    let rows = records.values().filter(|record| record.runs.len() > 1).flat_map(|of| &of.runs);
+    let label =
+        |row: &serde_json::Map<String, Value>| Some(repeated(row.get("label")?.as_str()?).into());
+    rows.filter_map(label).collect()
+}
+
+/// What a point without runs stands for: a run of each label, or the only one.
+fn without_runs(name: &str, labels: &BTreeSet<String>, error: Option<&str>) -> Vec<Run> {
+    let run = |name: String| Run { name, error: error.map(str::to_owned), ..Run::default() };
+    if labels.is_empty() {
+        return vec![run(name.into())];
+    }
+    labels.iter().map(|label| run(format!("{name}, {label}"))).collect()
+}
+
 /// A run for each row of a sweep's table, named by its point's values without the seed.
 fn runs_of_sweep(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Vec<Run> {
     let mut all = Vec::new();
+    let labels = labels(records);
     for point in sweep.points() {
         let mut values: Vec<_> = point.values.iter().filter(|(axis, _)| axis != SEED).collect();
         values.sort();
@@ -199,8 +217,8 @@ fn runs_of_sweep(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Vec<Run> {
         let name = name.collect::<Vec<_>>().join(" ");
         let name = if name.is_empty() { "all".to_string() } else { name };
         let Some(record) = records.get(&point.number) else {
-            let error = Some("a point of the sweep is missing".into());
-            all.push(Run { name, error, ..Run::default() });
+            let error = "a point of the sweep is missing";
+            all.extend(without_runs(&name, &labels, Some(error)));
             continue;
         };
         for row in &record.runs {
@@ -213,7 +231,7 @@ fn runs_of_sweep(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Vec<Run> {
             all.push(run);
         }
         if record.runs.is_empty() {
-            all.push(Run { name, error: record.error.clone(), ..Run::default() });
+            all.extend(without_runs(&name, &labels, record.error.as_deref()));
         }
     }
     all
@@ -278,7 +296,7 @@ mod tests {
         ]);
         let runs = Source::Sweep(Box::new(sweep), records).runs().unwrap();
         let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-        assert_eq!(names, ["gc=greedy op=7, f2fs", "gc=greedy op=7, f2fs", "gc=greedy op=7"]);
+        assert_eq!(names, ["gc=greedy op=7, f2fs"; 3]);
         assert_eq!(runs[0].figures["totals.erases"], 5.0);
         assert_eq!(runs[2].error.as_deref(), Some("full"));
         let sweep = Sweep::parse(text, "s").unwrap();

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use crate::bench::threads;
 use crate::call::sentence;
 use crate::progress::Counter;
-use crate::signals::{stop_flag, stopped};
+use crate::signals::{stop_flag, stopped_after};
 use crate::{Failure, bench, csv_out, memory, print, replay};
 
 /// Name of the table in the folder of results.
@@ -215,7 +215,7 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
     let table = begun.write_table()?;
     print(&ended(done.before + done.now, done.of, &results, &table))?;
     if stop.load(Ordering::Relaxed) {
-        return Err(stopped((done.before + done.now) as usize));
+        return Err(stopped_after((done.before + done.now) as usize));
     }
     match done.failed {
         0 => Ok(()),

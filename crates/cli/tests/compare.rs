@@ -77,7 +77,6 @@ fn a_run_that_one_side_lacks_is_a_change() {
     assert!(shown.contains("No figure changed"), "{shown}");
 }
 
-/// A run that ended early is no peer of a whole one.
 #[test]
 fn a_note_of_one_side_alone_is_told() {
     let folder = folder();

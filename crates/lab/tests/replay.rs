@@ -95,7 +95,6 @@ fn the_example_replays_with_the_counts_of_its_recording() {
     assert!((256..=512).contains(&result.series.time_s.len()), "{}", result.series.time_s.len());
 }
 
-/// For who reads the results later.
 #[test]
 fn a_replay_that_was_stopped_says_so() {
     let job = job(&example(), "femu-32g", &Overrides::default());

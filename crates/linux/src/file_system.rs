@@ -28,11 +28,13 @@ impl FileSystem {
         Self::ALL.map(|system| system.name).join(", ")
     }
 
-    /// Shell text that makes a volume on the drive, with more options of its mkfs. What a mkfs that
-    /// fails says, which may be on its standard output, is said as an error.
+    /// Shell text that makes a volume on the drive, with more options of its mkfs. If that fails,
+    /// the last lines of its output go to standard error: mkfs.f2fs has its errors on standard
+    /// output.
     pub fn make(self, options: &str) -> String {
         format!(
-            "mkfs_says=$({} {options} /dev/vda 2>&1) || {{ echo \"$mkfs_says\" | tail -n 4 >&2; exit 1; }}\n",
+            "said=$({} {options} /dev/vda 2>&1) || {{ status=$?; \
+             echo \"$said\" | tail -n 4 >&2; exit $status; }}\n",
             self.mkfs
         )
     }

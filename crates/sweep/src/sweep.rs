@@ -268,7 +268,7 @@ fn combine(listed: &[Vec<(String, String)>], axes: &[Named]) -> Result<Vec<Point
     Ok((0..).zip(all).map(|(number, values)| Point { number, values }).collect())
 }
 
-/// Equal points would count as runs of several seeds.
+/// Refuses equal points: they would count as runs of several seeds.
 fn check_distinct(points: &[Vec<(String, String)>]) -> Result<(), Fault> {
     let mut seen = HashSet::new();
     for point in points {

@@ -30,23 +30,37 @@ pub(crate) struct LayOut {
     is_synced: bool,
     /// Files that were forgotten, or looked at.
     forgotten: usize,
+    /// Calls that forget the file before.
+    forgetting: Vec<Call>,
 }
 
 impl LayOut {
     pub(crate) fn new(files: Vec<Filling>) -> Self {
-        Self { files, at: 0, stage: Stage::Open, is_synced: false, forgotten: 0 }
+        Self {
+            files,
+            at: 0,
+            stage: Stage::Open,
+            is_synced: false,
+            forgotten: 0,
+            forgetting: Vec::new(),
+        }
     }
 
     /// The calls after the last close.
     fn forget(&mut self) -> Option<Call> {
+        if let Some(call) = self.forgetting.pop() {
+            return Some(call);
+        }
         let left = &self.files[self.forgotten..];
         let next = left.iter().position(|filling| filling.drop_cache)?;
         if !self.is_synced {
             self.is_synced = true;
             return Some(Call::SyncAll);
         }
+        let file = left[next].file;
         self.forgotten += next + 1;
-        Some(Call::DropCache { file: left[next].file })
+        self.forgetting.extend([Call::Close { file }, Call::DropCache { file }]);
+        Some(Call::Open { file })
     }
 
     fn write(&mut self, filling: Filling, offset: u64) -> Call {
@@ -100,7 +114,9 @@ mod tests {
             Call::Open { file: empty },
             Call::Close { file: empty },
             Call::SyncAll,
+            Call::Open { file },
             Call::DropCache { file },
+            Call::Close { file },
         ];
         assert_eq!(LayOut::new(files).collect::<Vec<_>>(), wanted);
     }

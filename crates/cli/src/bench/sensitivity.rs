@@ -42,7 +42,7 @@ fn compare(
     let experiment = Experiment { stacks: &stacks, ..*experiment };
     let (results, failures) = run_seen(&experiment, jobs, &Seen::of(experiment.labels(), None));
     if experiment.stop.load(Ordering::Relaxed) {
-        return Err(stopped(0));
+        return Err(stopped());
     }
     let complaints = complaints(&results, &failures);
     if !complaints.is_empty() {

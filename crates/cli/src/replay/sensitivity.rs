@@ -55,7 +55,7 @@ fn compare(
     }
     let (runs, failed) = replays(&jobs, threads(arguments.jobs), stop, None)?;
     if stop.load(Ordering::Relaxed) {
-        return Err(stopped(0));
+        return Err(stopped());
     }
     if !failed.is_empty() {
         return Err(Failure::Failed(failed.join("\ndovetail: ")));

@@ -96,7 +96,7 @@ pub enum ProfileError {
         /// Each key and what is wrong with it.
         mistakes: String,
     },
-    /// A profile to stand on that is not there.
+    /// A profile to stand on that is not there, or a value of it that cannot be.
     #[error("{file}: {message}")]
     Base {
         /// The file.

@@ -38,8 +38,8 @@ fn scaled_list(figure: &str, factor: f64) -> Option<String> {
     Some(format!("[{}]", numbers?.join(", ")))
 }
 
-/// Half and double of a figure as TOML; the other state of a switch. Half of an odd number is none
-/// that every key takes: what comes first is what is wanted.
+/// Candidates for half and double of a figure as TOML, the preferred first: a key of whole numbers
+/// does not take 2.5. The other state of a switch.
 fn alternatives(figure: &str) -> Vec<Vec<String>> {
     if let Ok(whole) = figure.parse::<u64>() {
         let halves = [format!("{:?}", whole as f64 / 2.0), (whole / 2).to_string()];

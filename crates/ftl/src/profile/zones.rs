@@ -61,15 +61,11 @@ impl Profile {
     fn zone_window(&self, zones: &Zones) -> Result<Option<ZoneWindow>, ProfileError> {
         let blocks = self.optional_bytes("zones.window", zones.window.as_ref())? / BLOCK_SIZE;
         if blocks == 0 {
-            let beside = [
-                ("zones.window_step", zones.window_step.is_some()),
-                ("zones.windows", zones.windows.is_some()),
-            ];
-            return match beside.into_iter().find(|(_, is_given)| *is_given) {
+            let stray = zones.window_step.as_ref().filter(|_| zones.window.is_none());
+            let needs = || "left out: it needs zones.window".into();
+            return match stray {
                 None => Ok(None),
-                Some((key, _)) => {
-                    Err(self.value(key, "given", "nothing: there is no zones.window".into()))
-                }
+                Some(step) => Err(self.value("zones.window_step", step, needs())),
             };
         }
         let step = zones.window_step.as_ref().or(zones.window.as_ref());
@@ -146,7 +142,7 @@ mod tests {
             ("capacity", "1GiB", "4KiB to zones.size"),
             ("capacity", "0", "4KiB to zones.size"),
             ("max_append", "5000", "a multiple of 4KiB"),
-            ("window_step", "64KiB", "there is no zones.window"),
+            ("window_step", "64KiB", "it needs zones.window"),
         ] {
             let message = message(key, value);
             let is_told = message.contains(&format!("zones.{key} is"));

@@ -67,7 +67,7 @@ fn quantiles(points: usize) -> impl Iterator<Item = f64> {
     })
 }
 
-/// What a histogram rounds.
+/// Exact sum, least and greatest value of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Exact {
     sum_ns: u128,
@@ -202,6 +202,11 @@ mod tests {
         other.add(&all);
         let both = other.percentiles(CommandKind::Write);
         assert_eq!((both.count, both.min_ns, both.max_ns), (501, 511_780, 1_000_003));
+        assert_eq!(both.mean_ns, (500.0 * 511_780.0 + 1_000_003.0) / 501.0);
+        let mut empty = Latencies::new();
+        other.add(&empty);
+        empty.add(&other);
+        assert_eq!([&other, &empty].map(|l| l.percentiles(CommandKind::Write)), [both; 2]);
         assert_eq!(other.cdf(CommandKind::Write, 10).last(), Some(&(1_000_003, 1.0)));
         assert_eq!(other.percentiles(CommandKind::Read), Percentiles::default());
     }

@@ -14,7 +14,7 @@ struct Facts {
     is_preconditioned: bool,
     /// It still held that when the run began.
     is_full: bool,
-    /// The drive has zones, which their host cleans.
+    /// The drive has zones, and no log of the host's over them that could clean.
     is_zoned: bool,
     /// Bytes that the host wrote to the drive in the run.
     written: u64,
@@ -55,7 +55,7 @@ impl Facts {
             is_raw: run.stack.is_raw(),
             is_preconditioned: run.precondition.is_some(),
             is_full: run.precondition.as_ref().is_some_and(|done| done.kept),
-            is_zoned: run.drive.zones.is_some(),
+            is_zoned: run.drive.zones.is_some() && run.zone_log.is_none(),
             written: drive.written_blocks * BLOCK_SIZE,
             capacity: run.drive.capacity_bytes,
             cleaned: drive.gc_runs,

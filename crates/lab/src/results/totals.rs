@@ -22,6 +22,9 @@ pub struct Totals {
     pub read_bytes: u64,
     /// Bytes that the workload wrote.
     pub written_bytes: u64,
+    /// Bytes that ramps behind the first counted call wrote.
+    #[serde(default, skip_serializing_if = "is_none_written")]
+    pub ramp_written_bytes: u64,
     /// Million bytes a second.
     pub read_mb_per_s: f64,
     /// Million bytes a second.
@@ -30,17 +33,21 @@ pub struct Totals {
     pub queue_depth_mean: f64,
     /// Calls under way, at most.
     pub queue_depth_max: u64,
-    /// Blocks written by the file system over blocks written by the workload.
+    /// Blocks written by the file system over those written by the workload, ramps included.
     pub fs_waf: Option<f64>,
     /// Bytes programmed over bytes written to the drive.
     pub device_waf: Option<f64>,
-    /// Bytes programmed over bytes written by the workload.
+    /// Bytes programmed over bytes written by the workload, ramps included.
     pub total_waf: Option<f64>,
     /// CPU time of calls and requests in the model, in seconds.
     pub cpu_s: f64,
     /// Figures of the drive.
     #[serde(flatten)]
     pub drive: DriveTotals,
+}
+
+fn is_none_written(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 fn is_zero(seconds: &f64) -> bool {

@@ -85,7 +85,7 @@ impl Side {
             call_ns: KINDS.map(|(_, of)| {
                 mean(&|run| of(run).percentiles.mean_ns * of(run).percentiles.count as f64)
             }),
-            asked: mean(&|run| run.totals.written_bytes as f64),
+            asked: mean(&asked),
             reached: mean(&|run| run.totals.drive.written_blocks as f64 * BLOCK),
             programmed: mean(&programmed),
             written: first
@@ -123,11 +123,16 @@ impl Side {
     }
 }
 
+/// Bytes that calls wrote, those of ramps included: the results' write amplification has them.
+fn asked(run: &RunResult) -> f64 {
+    (run.totals.written_bytes + run.totals.ramp_written_bytes) as f64
+}
+
 /// Bytes programmed, whatever the cause: as the results' own write amplification has them.
 fn programmed(run: &RunResult) -> f64 {
     let totals = &run.totals;
     let of_drive = totals.device_waf.map(|waf| waf * totals.drive.written_blocks as f64 * BLOCK);
-    of_drive.or(totals.total_waf.map(|waf| waf * totals.written_bytes as f64)).unwrap_or(0.0)
+    of_drive.or(totals.total_waf.map(|waf| waf * asked(run))).unwrap_or(0.0)
 }
 
 /// A run's label without the number of its repetition.

@@ -32,7 +32,9 @@ impl std::ops::AddAssign for Survey {
 }
 
 /// Compares the files that there were after operation `complete` with what was found. Returns the
-/// operations, too, whose change of a file's size or content is missing.
+/// operations, too, whose change of a file's size or content is missing. Of a file in a state that
+/// it never had these are all since it was made durable, of one that is not there none: its name is
+/// what is missing.
 pub fn survey(history: &History, complete: usize, found: &Snapshot) -> (Survey, BTreeSet<usize>) {
     let (latest, here) = (files(history.state(complete)), files(found));
     let (mut survey, mut lost) = (Survey::default(), BTreeSet::new());
@@ -44,7 +46,9 @@ pub fn survey(history: &History, complete: usize, found: &Snapshot) -> (Survey, 
             continue; // nothing to lose
         }
         let found = here.get(&path).and_then(|ino| found.node(*ino));
-        lost.extend(changes_beyond(found, history, ino, since..=complete));
+        if let Some(found) = found {
+            lost.extend(changes_beyond(found, history, ino, since..=complete));
+        }
         let count = match found {
             None => &mut survey.absent,
             Some(found) if same(found, now) => &mut survey.new,
@@ -59,13 +63,13 @@ pub fn survey(history: &History, complete: usize, found: &Snapshot) -> (Survey, 
 /// Operations of the range, without its first, that changed the file after it was last as found;
 /// all that changed it if it never was.
 fn changes_beyond<'a>(
-    found: Option<&Node>,
+    found: &Node,
     history: &'a History,
     ino: Ino,
     range: RangeInclusive<usize>,
 ) -> impl Iterator<Item = usize> + 'a {
     let at = move |number: usize| history.state(number).node(ino);
-    let is_found = |number: &usize| at(*number).zip(found).is_some_and(|(a, b)| same(a, b));
+    let is_found = |number: &usize| at(*number).is_some_and(|then| same(then, found));
     let kept = range.clone().rev().find(is_found).unwrap_or(*range.start());
     let is_change = move |number: &usize| match (at(number - 1), at(*number)) {
         (Some(before), Some(after)) => !same(before, after),

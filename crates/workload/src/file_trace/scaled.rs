@@ -52,7 +52,7 @@ impl Sizes {
     pub(super) fn fold(&self, call: Call) -> Call {
         let fold = |offset: u64, len: u64, file: FileId| {
             let (recorded, size) = (self.recorded[file.0 as usize], self.of(file.0 as usize));
-            if size == recorded || offset.saturating_add(len) <= size {
+            if size == recorded || size == 0 || offset.saturating_add(len) <= size {
                 return (offset, len);
             }
             if offset >= recorded {
