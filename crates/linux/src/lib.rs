@@ -18,15 +18,13 @@
 //! # fn main() -> Result<(), String> {
 //! let ext4 = FileSystem::find("ext4").ok_or_else(FileSystem::names)?;
 //! let script = [
-//!     ext4.make("-m 0"),
 //!     ext4.mount("noatime"),
 //!     format!("mark {BEGIN}\necho {} > /mnt/volume/note\nmark {END}\n", quoted("it's here")),
 //! ]
 //! .concat();
 //! assert_eq!(
 //!     script,
-//!     r"mkfs.ext4 -q -F -m 0 /dev/vda
-//! mount -t ext4 -o 'noatime' /dev/vda /mnt/volume
+//!     r"mount -t ext4 -o 'noatime' /dev/vda /mnt/volume
 //! mark begin
 //! echo 'it'\''s here' > /mnt/volume/note
 //! mark end
