@@ -336,7 +336,7 @@ fn scale(arguments: &Arguments, reduced: u32) -> Ratio {
     if arguments.full { Ratio::ONE } else { arguments.scale.unwrap_or_else(reduced) }
 }
 
-/// Why a figure failed; at a scale below its own that may be the cause.
+/// The error of a figure, with its own scale where a smaller one may be the cause.
 fn failed(arguments: &Arguments, figure: &Figure, error: &str) -> String {
     let own = 1.0 / f64::from(figure.reduced);
     let below = arguments.scale.filter(|scale| scale.value() < own);

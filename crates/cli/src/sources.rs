@@ -197,7 +197,7 @@ fn labels(records: &BTreeMap<u32, Record>) -> BTreeSet<String> {
     rows.filter_map(label).collect()
 }
 
-/// What a point without runs stands for: a run of each label, or the only one.
+/// A run without figures for each label, or the only one, in the place of a point without runs.
 fn without_runs(name: &str, labels: &BTreeSet<String>, error: Option<&str>) -> Vec<Run> {
     let run = |name: String| Run { name, error: error.map(str::to_owned), ..Run::default() };
     if labels.is_empty() {

@@ -116,6 +116,22 @@ fn wrong_usage_is_told_in_a_sentence_with_code_2() {
 }
 
 #[test]
+fn an_exploration_that_tests_nothing_fails() {
+    let crash = |job: &str, more: &[&str]| {
+        dovetail(&[&["crash", job, "--stack", "f2fs", "--cuts", "all"], more].concat())
+    };
+    let stray = crash("ace-1", &["--count", "3"]);
+    assert_eq!(stray.status.code(), Some(2));
+    assert!(stderr(&stray).contains("--count is for the job ace-2"), "{}", stderr(&stray));
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.tsv");
+    std::fs::write(&trace, "F\t1\t40960\ta\n0\t1\tr\t1\t0\t4096\t10\n").unwrap();
+    let uncut = crash(trace.to_str().unwrap(), &[]);
+    assert_eq!(uncut.status.code(), Some(1));
+    assert!(stderr(&uncut).contains("nothing was cut on f2fs"), "{}", stderr(&uncut));
+}
+
+#[test]
 fn failures_are_told_in_a_sentence_with_code_1() {
     let missing = dovetail(&["replay", "no-such-trace", "--drive", "femu-32g"]);
     assert_eq!(missing.status.code(), Some(1));

@@ -62,6 +62,18 @@ fn a_cut_is_played_again_by_its_name() {
     assert!(nowhere.starts_with("there is no cut \"f2fs/list-7-still/0\""), "{nowhere}");
 }
 
+/// An overwrite whose name is there lies 40 s before the cut, in the page cache.
+#[test]
+fn content_that_is_missing_is_lost_work() {
+    let text = "create a\nwrite a 0 40960\nfsync a\nwrite a 0 40960\nsleep 40s\n\
+                write a 0 4096\nsync\n";
+    let results = explore(&list(text), &[stack("f2fs", "")], Cuts::All);
+    let found = &results.stacks[0];
+    assert!(found.violations.is_empty() && found.old * 2 > found.cuts, "{found:?}");
+    let (operations, ms) = (&found.lost_operations, &found.lost_ms);
+    assert!(operations.max <= 2.0 && (40_000.0..41_000.0).contains(&ms.max), "{found:?}");
+}
+
 /// Every stack with a file system, and the promises that each of them makes.
 fn all_stacks() -> Vec<Stack> {
     let mut stacks: Vec<Stack> = Stack::built_in().map(|name| stack(name, "")).collect();

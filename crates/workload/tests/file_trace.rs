@@ -231,7 +231,7 @@ fn reads_beyond_the_end_of_a_file_stay_there() {
     assert_eq!(of_thread(&run(&trace, &options), 0).len(), 1, "a file that shrinks to nothing");
 }
 
-/// What is forgotten must be on the drive: a page cache keeps what is not.
+/// A page cache keeps what is not on the drive yet.
 #[test]
 fn the_page_cache_forgets_the_first_content_once_it_is_synced() {
     let prepared = run_sample(&FileTraceOptions::default()).prepared;

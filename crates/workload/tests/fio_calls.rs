@@ -108,7 +108,7 @@ fn a_job_on_the_file_of_another_writes_what_fio_does() {
             calls.retain(|call| call.starts_with("write"));
             calls
         };
-        // each job of fio writes the log anew
+        // the log is of the last job alone, ours of both: the first makes 16 writes
         let (ours, theirs) = (writes(our_log(&job)), writes(log_of_fio(folder.path(), &job)));
         assert!(!theirs.is_empty(), "{options}");
         assert_eq!(ours[16..], theirs, "{options}");

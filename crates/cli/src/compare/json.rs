@@ -44,13 +44,14 @@ fn run(both: &Compared<'_>) -> Value {
         })
     };
     let setup = |(path, a, b): &(String, String, String)| json!({ "field": path, "a": a, "b": b });
+    let [notes_a, notes_b] = both.notes();
     json!({
         "a": both.a.name,
         "b": both.b.name,
         "error_a": both.a.error(),
         "error_b": both.b.error(),
-        "notes_a": both.a.notes_beyond(&both.b),
-        "notes_b": both.b.notes_beyond(&both.a),
+        "notes_a": notes_a,
+        "notes_b": notes_b,
         "setup": both.setup.iter().map(setup).collect::<Vec<_>>(),
         "figures": both.changes.iter().map(figure).collect::<Vec<_>>(),
     })

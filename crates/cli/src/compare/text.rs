@@ -69,8 +69,7 @@ fn shared_setup<'a>(both: &'a [Compared<'_>]) -> Option<&'a [(String, String, St
 }
 
 fn has_something(both: &Compared<'_>) -> bool {
-    let has_notes =
-        !both.a.notes_beyond(&both.b).is_empty() || !both.b.notes_beyond(&both.a).is_empty();
+    let has_notes = both.notes().iter().any(|notes| !notes.is_empty());
     has_notes || is_changed(both) || both.changes.iter().any(|(_, change)| is_shown(change))
 }
 
@@ -108,8 +107,7 @@ fn part(both: &Compared<'_>, found: &Found<'_>, is_setup_told: bool, width: usiz
             .map(|error| wrapped(&format!("  ended early in {side}: {error}"), width))
             .unwrap_or_default();
     }
-    for (side, notes) in [("A", both.a.notes_beyond(&both.b)), ("B", both.b.notes_beyond(&both.a))]
-    {
+    for (side, notes) in ["A", "B"].into_iter().zip(both.notes()) {
         let notes = notes.iter().map(|note| wrapped(&format!("  note in {side}: {note}"), width));
         out.extend(notes);
     }

@@ -25,19 +25,6 @@ pub(super) fn complete(text: &str, file: &str) -> Result<String, ProfileError> {
     Ok(if is_based { document.to_string() } else { text.into() })
 }
 
-/// The mistake of a text that was laid over its base, with its line in the profile itself if one
-/// line there has its key.
-pub(super) fn line_in(own: &str, mistake: ProfileError) -> ProfileError {
-    let ProfileError::Syntax { file, line: _, message } = mistake else { return mistake };
-    let key = message.split_once(':').map_or("", |(key, _)| key);
-    let has_key = |line: &&str| line.split_once('=').is_some_and(|(left, _)| left.trim() == key);
-    let mut lines = (1..).zip(own.lines()).filter(|(_, line)| has_key(line));
-    match (lines.next(), lines.next()) {
-        (Some((line, _)), None) => ProfileError::Syntax { file, line, message },
-        _ => ProfileError::Base { file, message },
-    }
-}
-
 fn parse(text: &str, file: &str) -> Result<toml::Table, ProfileError> {
     text.parse().map_err(|error| syntax(text, file, &error))
 }

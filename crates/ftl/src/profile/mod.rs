@@ -96,12 +96,21 @@ pub enum ProfileError {
         /// Each key and what is wrong with it.
         mistakes: String,
     },
-    /// A profile to stand on that is not there, or a value of it that cannot be.
+    /// A profile to stand on that is not there.
     #[error("{file}: {message}")]
     Base {
         /// The file.
         file: String,
         /// The mistake.
+        message: String,
+    },
+    /// A value of the wrong type on no line of the profile with that key: of its base, or in another
+    /// form.
+    #[error("{file}: {message}")]
+    Based {
+        /// The file.
+        file: String,
+        /// The key and the mistake.
         message: String,
     },
     /// A value out of its range.
@@ -208,10 +217,11 @@ impl Profile {
     pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
         let own = text;
         let text = document::complete(own, file)?;
-        let mut profile: Self = toml::from_str(&text).map_err(|error| {
-            let mistake = syntax(&text, file, &error);
-            if text == own { mistake } else { document::line_in(own, mistake) }
-        })?;
+        let wrong = |error| match text == own {
+            true => syntax(own, file, &error),
+            false => syntax_over_base(own, &text, file, &error),
+        };
+        let mut profile: Self = toml::from_str(&text).map_err(wrong)?;
         profile.file = file.into();
         profile.text = text;
         profile.resolve(&Overrides::default())?;
@@ -240,10 +250,28 @@ impl Profile {
 }
 
 fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
+    let (line, _, message) = mistake(text, error);
+    ProfileError::Syntax { file: file.into(), line: line + 1, message }
+}
+
+/// The mistake in `text`, which `own` was laid over its base to make: on the line of `own` that has
+/// its key, if one has.
+fn syntax_over_base(own: &str, text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
+    let (_, key, message) = mistake(text, error);
+    let file = file.into();
+    let mut lines =
+        own.lines().enumerate().filter(|(_, line)| key.is_some() && key_of(line) == key);
+    match (lines.next(), lines.next()) {
+        (Some((line, _)), None) => ProfileError::Syntax { file, line: line + 1, message },
+        _ => ProfileError::Based { file, message },
+    }
+}
+
+/// The line of a mistake, from 0, its key, and a sentence with that.
+fn mistake<'a>(text: &'a str, error: &toml::de::Error) -> (usize, Option<&'a str>, String) {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
-    let key =
-        text.lines().nth(line).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    let key = text.lines().nth(line).and_then(key_of);
     let message = error
         .message()
         .trim()
@@ -251,7 +279,11 @@ fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
         .replace("i64", "a whole number")
         .replace("f64", "a number");
     let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
-    ProfileError::Syntax { file: file.into(), line: line + 1, message }
+    (line, key, message)
+}
+
+fn key_of(line: &str) -> Option<&str> {
+    line.split_once('=').map(|(key, _)| key.trim())
 }
 
 #[cfg(test)]
@@ -360,6 +392,12 @@ mod tests {
         );
         let negative = message("streams = 1", "streams = -1");
         assert_eq!(negative, "my.toml: ftl.streams is '-1', allowed is 1 to 16");
+        let own =
+            "name = \"mine\"\nabout = \"a\"\nbase = \"femu-32g\"\n[timing]\nread_us = \"x\"\n";
+        let based = |text: &str| Profile::parse(text, "my.toml").unwrap_err().to_string();
+        assert!(based(own).starts_with("my.toml:5: read_us: give a number"), "{}", based(own));
+        let dotted = own.replace("[timing]\nread_us", "timing.read_us");
+        assert!(based(&dotted).starts_with("my.toml: read_us: give a number"), "{}", based(&dotted));
         let text_for_number = message("endurance = 100000", "endurance = \"many\"");
         assert!(text_for_number.contains(": endurance: invalid type"), "{text_for_number}");
         let page = message("page = \"4KiB\"", "page = \"8GiB\"");

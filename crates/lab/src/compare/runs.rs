@@ -40,7 +40,7 @@ impl Group<'_> {
     }
 
     /// The notes that some run of this group has and none of `other`, each once.
-    pub fn notes_beyond(&self, other: &Group<'_>) -> Vec<&str> {
+    fn notes_beyond(&self, other: &Group<'_>) -> Vec<&str> {
         let is_known = |note: &String| other.runs.iter().any(|run| run.notes.contains(note));
         let notes = self.runs.iter().flat_map(|run| &run.notes).filter(|note| !is_known(note));
         let notes: BTreeSet<&str> = notes.map(String::as_str).collect();
@@ -74,6 +74,13 @@ pub struct Compared<'a> {
     /// Descriptions that differ: the path, and the first run's value on both sides; empty where it
     /// has none.
     pub setup: Vec<(String, String, String)>,
+}
+
+impl Compared<'_> {
+    /// The notes that one side alone has: those of the first, and those of the second.
+    pub fn notes(&self) -> [Vec<&str>; 2] {
+        [self.a.notes_beyond(&self.b), self.b.notes_beyond(&self.a)]
+    }
 }
 
 /// All that two sides have in common, and the names that only the first and only the second has.

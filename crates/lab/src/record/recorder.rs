@@ -159,7 +159,7 @@ impl Recorder {
         self.window.latency(kind, latency);
     }
 
-    /// Notes a call that is not counted: its thread warms up. It wrote so many bytes.
+    /// Notes a call that is not counted and wrote so many bytes: its thread warms up.
     pub(crate) fn warm_up(&mut self, thread: usize, begin: SimTime, end: SimTime, written: u64) {
         self.work.ramp_written_bytes += written;
         let ramp = &mut self.threads[thread].ramp;
