@@ -397,7 +397,11 @@ mod tests {
         let based = |text: &str| Profile::parse(text, "my.toml").unwrap_err().to_string();
         assert!(based(own).starts_with("my.toml:5: read_us: give a number"), "{}", based(own));
         let dotted = own.replace("[timing]\nread_us", "timing.read_us");
-        assert!(based(&dotted).starts_with("my.toml: read_us: give a number"), "{}", based(&dotted));
+        assert!(
+            based(&dotted).starts_with("my.toml: read_us: give a number"),
+            "{}",
+            based(&dotted)
+        );
         let text_for_number = message("endurance = 100000", "endurance = \"many\"");
         assert!(text_for_number.contains(": endurance: invalid type"), "{text_for_number}");
         let page = message("page = \"4KiB\"", "page = \"8GiB\"");
