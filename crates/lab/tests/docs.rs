@@ -48,7 +48,8 @@ fn case() -> Case {
         ..common::bench_run("f2fs", "f2fs")
     };
     let handles = vec![HandleResult::default()];
-    (run.totals.ramp_s, run.totals.ramp_written_bytes) = (1.0, 4096);
+    run.totals.ramp_s = 1.0;
+    (run.totals.ramp_read_bytes, run.totals.ramp_written_bytes) = (4096, 4096);
     run.totals.drive.placement = Some(PlacementResult { handles, ..PlacementResult::default() });
     let results = Results {
         provenance: Some(Provenance::default()),

@@ -26,7 +26,7 @@ const CHARTS = [
     has: (choice, runs) => runs.some(run => Object.values(run.data.written ?? {}).some(blocks => blocks > 0) && choice.whole(null, 1, run) > 0),
     about: "Over the whole measurement, by what they hold or why.",
     choices: [
-      { name: "Per block of the workload", whole: (_, __, run) => (run.data.totals?.written_bytes ?? 0) / 4096, text: significant, none: "The workload wrote nothing." },
+      { name: "Per block of the workload", whole: (_, __, run) => askedByCalls(run, "written") / 4096, text: significant, none: "The workload wrote nothing." },
       { name: "Blocks", whole: () => 1, text: value => `${count(value)} blocks`, none: "No run wrote blocks." },
       { name: "Shares", whole: (_, total) => total, text: value => `${significant(100 * value)} %`, none: "No run wrote blocks." },
     ],

@@ -19,10 +19,21 @@ function overviewParts(asked, reached, done) {
   return { asked: kept, files: through - kept, drive: done - through, memory: asked - kept };
 }
 
+/** Asked for by calls, those of ramps among them: file system and drive count what they cause. */
+function askedByCalls(run, kind) {
+  const totals = run.data.totals ?? {};
+  return (totals[`${kind}_bytes`] ?? 0) + (totals[`ramp_${kind}_bytes`] ?? 0);
+}
+
+/** In a trace, what reached the drive. */
+function askedBytes(run, kind) {
+  return run.data.trace ? (run.data.totals?.[`${kind}_blocks`] ?? 0) * 4096 : askedByCalls(run, kind);
+}
+
 function writtenParts(run) {
   const totals = run.data.totals ?? {};
   const reached = (totals.written_blocks ?? 0) * 4096;
-  return overviewParts(run.data.trace ? reached : totals.written_bytes ?? 0, reached, reached * (totals.device_waf ?? 0));
+  return overviewParts(askedBytes(run, "written"), reached, reached * (totals.device_waf ?? 0));
 }
 
 function readParts(run) {
@@ -30,12 +41,7 @@ function readParts(run) {
   const reached = (totals.read_blocks ?? 0) * 4096;
   const flash = totals.flash_reads ?? {};
   const own = ((flash.merge ?? 0) + (flash.move ?? 0) + (flash.translation ?? 0)) * (run.data.drive?.page_bytes ?? 0);
-  return overviewParts(run.data.trace ? reached : totals.read_bytes ?? 0, reached, reached + own);
-}
-
-function askedBytes(run, kind) {
-  const totals = run.data.totals ?? {};
-  return run.data.trace ? totals[`${kind}_blocks`] * 4096 : totals[kind === "written" ? "written_bytes" : "read_bytes"] ?? 0;
+  return overviewParts(askedBytes(run, "read"), reached, reached + own);
 }
 
 /** The rate; where a trace dictates it, or all are equal within 2 %, the latency of the calls that take most of the time. */

@@ -290,6 +290,28 @@ fn a_browser_draws_every_chart_of_a_replay_without_a_complaint() {
     draws(&dovetail_report::html(&results()), &charts);
 }
 
+/// Three in four bytes are of a ramp: calls asked for them, and the file system adds nothing.
+#[test]
+fn a_ramp_is_nothing_that_the_file_system_added() {
+    let shows = |ramp_written_bytes: u64| {
+        let mut results = bench_results();
+        for run in &mut results.runs {
+            run.totals.written_bytes = 4 << 20;
+            run.totals.ramp_written_bytes = ramp_written_bytes;
+            run.totals.drive.written_blocks = 4096;
+            run.totals.device_waf = Some(1.0);
+        }
+        let is_added = std::cell::Cell::new(false);
+        draws_and_saves(&dovetail_report::html(&results), &["overview"], |dom| {
+            let figure = dom.split("<figure id=\"overview\"").nth(1).unwrap();
+            let figure = figure.split("</figure>").next().unwrap();
+            is_added.set(figure.contains("Added by the file system"));
+        });
+        is_added.get()
+    };
+    assert!(is_without_chromium() || (shows(0) && !shows(12 << 20)));
+}
+
 #[test]
 fn a_browser_draws_every_chart_of_a_bench_without_a_complaint() {
     let curves = [

@@ -198,9 +198,10 @@ impl<'w> Threads<'w> {
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
         if !self.workload.measured(call.thread, call.begin) {
-            let is_write = kind_of(&call.call) == Some(CommandKind::Write);
-            let written = if is_write { outcome.bytes } else { 0 };
-            recorder.warm_up(call.thread.0 as usize, call.begin, at, written);
+            recorder.warm_up(call.thread.0 as usize, call.begin, at);
+            if let Some(kind) = kind_of(&call.call) {
+                recorder.count_warm_up(kind, outcome.bytes);
+            }
             return;
         }
         self.fio.call(call.thread, &call.call, &outcome, call.submission);

@@ -159,9 +159,17 @@ impl Recorder {
         self.window.latency(kind, latency);
     }
 
-    /// Notes a call that is not counted and wrote so many bytes: its thread warms up.
-    pub(crate) fn warm_up(&mut self, thread: usize, begin: SimTime, end: SimTime, written: u64) {
-        self.work.ramp_written_bytes += written;
+    /// Notes the bytes of a call that is not counted.
+    pub(crate) fn count_warm_up(&mut self, kind: CommandKind, bytes: u64) {
+        match kind {
+            CommandKind::Read => self.work.ramp_read_bytes += bytes,
+            CommandKind::Write => self.work.ramp_written_bytes += bytes,
+            CommandKind::Flush | CommandKind::Discard => {}
+        }
+    }
+
+    /// Notes a call that is not counted: its thread warms up.
+    pub(crate) fn warm_up(&mut self, thread: usize, begin: SimTime, end: SimTime) {
         let ramp = &mut self.threads[thread].ramp;
         *ramp = Some((ramp.map_or(begin, |(first, _)| first), end));
     }

@@ -13,7 +13,8 @@ pub(crate) struct Work {
     pub(crate) calls: u64,
     pub(crate) read_bytes: u64,
     pub(crate) written_bytes: u64,
-    /// Written by calls that are not counted: file system and drive count what follows from them.
+    /// Of calls that are not counted: file system and drive count what follows from them.
+    pub(crate) ramp_read_bytes: u64,
     pub(crate) ramp_written_bytes: u64,
 }
 

@@ -114,6 +114,7 @@ fn totals(
         calls_per_s: calls as f64 / seconds,
         read_bytes: read,
         written_bytes: written,
+        ramp_read_bytes: last.work.ramp_read_bytes - first.work.ramp_read_bytes,
         ramp_written_bytes: last.work.ramp_written_bytes - first.work.ramp_written_bytes,
         read_mb_per_s: read as f64 / 1e6 / seconds,
         write_mb_per_s: written as f64 / 1e6 / seconds,

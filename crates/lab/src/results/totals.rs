@@ -22,8 +22,11 @@ pub struct Totals {
     pub read_bytes: u64,
     /// Bytes that the workload wrote.
     pub written_bytes: u64,
-    /// Bytes that ramps behind the first counted call wrote.
-    #[serde(default, skip_serializing_if = "is_none_written")]
+    /// Bytes that ramps behind the first counted call read.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub ramp_read_bytes: u64,
+    /// Bytes that they wrote.
+    #[serde(default, skip_serializing_if = "is_none")]
     pub ramp_written_bytes: u64,
     /// Million bytes a second.
     pub read_mb_per_s: f64,
@@ -46,7 +49,7 @@ pub struct Totals {
     pub drive: DriveTotals,
 }
 
-fn is_none_written(bytes: &u64) -> bool {
+fn is_none(bytes: &u64) -> bool {
     *bytes == 0
 }
 
