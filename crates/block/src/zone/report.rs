@@ -52,6 +52,18 @@ pub enum ReportError {
         /// The part that does not fit.
         what: &'static str,
     },
+    /// A write pointer that a zone of this condition cannot have.
+    #[error(
+        "line {line}: the write pointer is {pointer:#x} sectors behind the zone's start; a zone of this condition has at most {most:#x}"
+    )]
+    Pointer {
+        /// Number of the line, from 1.
+        line: usize,
+        /// The write pointer, in sectors from the zone's start.
+        pointer: u64,
+        /// The greatest that is possible: none in an empty zone, the capacity in others.
+        most: u64,
+    },
 }
 
 impl ZoneReport {
@@ -86,6 +98,9 @@ impl ZoneReport {
                 return uneven("a zone of another size or capacity");
             }
             known.count += 1;
+            if let Some(most) = zone.greatest_pointer(state).filter(|&most| zone.pointer > most) {
+                return Err(ReportError::Pointer { line, pointer: zone.pointer, most });
+            }
             let written =
                 if state == ZoneState::Full { capacity } else { zone.pointer / SECTORS_IN_BLOCK };
             states.push((state, written.min(capacity)));
@@ -174,6 +189,17 @@ impl Line {
         let (start, pointer, condition) = (number("start")?, number("wptr")?, number("zcond")?);
         Ok(Self { start, len, capacity, pointer, condition })
     }
+
+    /// The greatest pointer of a zone in this state; `None` where devices may print any number.
+    fn greatest_pointer(&self, state: ZoneState) -> Option<u64> {
+        match state {
+            ZoneState::Empty => Some(0),
+            ZoneState::ImplicitlyOpen | ZoneState::ExplicitlyOpen | ZoneState::Closed => {
+                Some(self.capacity)
+            }
+            ZoneState::Full | ZoneState::ReadOnly | ZoneState::Offline => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -205,5 +231,12 @@ mod tests {
         assert!(error(&(line(0, 1) + &line(0x100, 1))).contains("begins at sector 0x100"));
         assert!(error(&(line(0, 1) + &line(0x80, 0))).contains("conventional zones are to come"));
         assert!(error(&line(0, 9)).contains("a zone condition that there is not"));
+        let written = |pointer: u64, kind: u64| {
+            format!("start: 0x0, len 0x80, cap 0x60, wptr {pointer:#x} zcond: {kind}\n")
+        };
+        assert!(error(&written(8, 1)).contains("is 0x8 sectors behind"), "an empty zone");
+        assert!(error(&written(0x68, 4)).ends_with("has at most 0x60"), "a closed zone");
+        assert!(ZoneReport::parse(&written(0x60, 4)).is_ok());
+        assert!(ZoneReport::parse(&written(0x80, 14)).is_ok(), "a full zone's pointer says nothing");
     }
 }
