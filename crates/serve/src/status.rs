@@ -29,6 +29,8 @@ pub struct DriveStatus {
     pub address_blocks: u64,
     /// Memory of its map.
     pub map_bytes: u64,
+    /// A zoned drive: its lines are zones.
+    pub zoned: bool,
     /// Lines, or zones of a zoned drive.
     pub lines: u64,
     /// Lines that are free, or zones that are empty.
@@ -123,6 +125,7 @@ impl DriveStatus {
             capacity_bytes: config.user_blocks * BLOCK_SIZE,
             address_blocks: drive.info().blocks,
             map_bytes: drive.mapping_memory_bytes(),
+            zoned: drive.info().capabilities.zones.is_some(),
             lines: drive.lines().into(),
             lines_free: drive.free_lines().into(),
             erases_least: erases.iter().min().copied().unwrap_or(0),

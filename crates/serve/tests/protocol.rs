@@ -195,6 +195,8 @@ fn zones_are_not_served() {
     let mut server = Server::new(drive("femu-32g-zoned"), Pace::new(0.0), false);
     let refused = server.listen(&Address::tcp("0").unwrap(), false).unwrap_err();
     assert!(matches!(refused, ListenError::Zoned), "{refused}");
+    let status = server.status().unwrap().drive;
+    assert!(status.zoned && status.lines_free == status.lines, "{status:?}");
 }
 
 #[test]

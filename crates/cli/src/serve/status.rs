@@ -29,7 +29,8 @@ fn text(status: &Status) -> String {
     row("capacity", format_bytes(state.capacity_bytes));
     row("serial number", state.serial.clone());
     row("memory of the map", format_bytes(state.map_bytes));
-    row("lines free", format!("{} of {}", state.lines_free, state.lines));
+    let lines = if state.zoned { "zones empty" } else { "lines free" };
+    row(lines, format!("{} of {}", state.lines_free, state.lines));
     drive::wear(state, &mut row);
     row("erases of a block, mean", format!("{:.2}", state.erases_mean));
     work_of(work, &mut row);
