@@ -9,6 +9,9 @@ Arguments have the names of the command line (``dovetail bench --help``), and re
 the command line, byte for byte. Stacks and drives are names, .toml files or dicts.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._calls import bench, replay, reproduce
 from ._dovetail import DovetailError, UsageError
 from ._dovetail import version as _version
@@ -20,6 +23,9 @@ from .frame import Frame
 from .images import Check, Damage, File, Image
 from .results import Record, Reproduction, Results, Run, Statement
 from .sweeps import Sweep, sweep
+
+if TYPE_CHECKING:
+    from . import plots as plots
 
 __version__ = _version().split()[0]
 
@@ -51,3 +57,10 @@ __all__ = [
     "stacks",
     "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # only who draws needs its library
+    if name == "plots":
+        return import_module(".plots", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _dovetail
+from ._optional import needed
 
 if TYPE_CHECKING:
     import distributed
@@ -30,8 +31,8 @@ def perform(
     A worker that is lost has its points done again by others. A point that has taken several workers
     with it is a failed one.
     """
-    from distributed import as_completed
-    from distributed.scheduler import KilledWorker
+    as_completed = needed("distributed", "cluster").as_completed
+    KilledWorker = needed("distributed.scheduler", "cluster").KilledWorker
 
     points = sweep.waiting(retry_failed)
     total = sweep.of_shard()

@@ -37,12 +37,12 @@ class Drive:
         text: str | None = None,
         *,
         scale: str | None = None,
-        op: float | None = None,
+        op: str | None = None,
         gc: str | None = None,
         map: str | None = None,
         cache: str | None = None,
-        cache_size: int | None = None,
-        buffer: int | None = None,
+        cache_size: str | None = None,
+        buffer: str | None = None,
         seed: int = 1,
     ) -> None: ...
     @property

@@ -49,8 +49,12 @@ class _Bars:
             self._told[told.label, told.stage] = percent
             print(f"{told.label}: {told.stage} {percent} %", file=sys.stderr)
 
-    def close(self) -> None:
+    def close(self, *, done: bool) -> None:
         for bar in self._bars.values():
+            if done:
+                # the last news may be older than the end
+                bar.n = bar.total
+                bar.refresh()
             bar.close()
 
 
@@ -58,6 +62,8 @@ class Teller:
     """What a call is given as its callback, and closed after it."""
 
     def __init__(self, wanted: Wanted) -> None:
+        if not callable(wanted) and not isinstance(wanted, (bool, type(None))):
+            raise TypeError(f"progress is {wanted!r}: give True, or a function that hears of Progress")
         self._bars = _Bars() if wanted is True else None
         self._told: Callback | None = self._bars or (wanted if callable(wanted) else None)
 
@@ -67,6 +73,6 @@ class Teller:
             return None
         return lambda label, stage, share, requests: told(Progress(label, stage, share, requests))
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._bars is not None:
-            self._bars.close()
+            self._bars.close(done=kind is None)

@@ -71,6 +71,10 @@ def compare(a: Source, b: Source, *, threshold: float = 2.0, all: bool = False) 
     with _as_path(a, "a") as first, _as_path(b, "b") as second:
         found = json.loads(_output("compare", [first, second], {**options, "json": True}))
         text = _output("compare", [first, second], options).decode()
+        for source, path in ((a, first), (b, second)):
+            if isinstance(source, Results):
+                # its folder is another one each time
+                text = text.replace(path, Path(path).name)
     return Comparison(found, text)
 
 

@@ -8,9 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from . import _dovetail
+from ._words import plain
+from ._words import text as words_text
 from .results import Record
 
 Command = tuple[Literal["read", "write", "flush", "discard"], int, int, "int | None"]
+
+
+def _given(value: str | float | None) -> str | None:
+    return None if value is None else words_text(value)
 
 
 class Drive:
@@ -31,28 +37,28 @@ class Drive:
         profile: str | os.PathLike[str] | Mapping[str, Any],
         *,
         scale: str | float | None = None,
-        op: float | None = None,
+        op: str | float | None = None,
         gc: str | None = None,
         map: str | None = None,
         cache: str | None = None,
-        cache_size: int | None = None,
-        buffer: int | None = None,
+        cache_size: str | int | None = None,
+        buffer: str | int | None = None,
         seed: int = 1,
     ) -> None:
         text = None
         if isinstance(profile, Mapping):
-            text = _dovetail.toml(json.dumps(profile))
+            text = _dovetail.toml(json.dumps(plain(profile, "drive")))
             profile = str(profile.get("name", "drive"))
         self._raw = _dovetail.Drive(
             os.fspath(profile),
             text,
-            scale=None if scale is None else str(scale),
-            op=op,
+            scale=_given(scale),
+            op=_given(op),
             gc=gc,
             map=map,
             cache=cache,
-            cache_size=cache_size,
-            buffer=buffer,
+            cache_size=_given(cache_size),
+            buffer=_given(buffer),
             seed=seed,
         )
 
@@ -92,7 +98,8 @@ class Drive:
 
     def submit(self, commands: Iterable[Command]) -> list[int]:
         """Commands (kind, block, count, at_ns or None) one after the other: much faster than a call
-        for each. Returns their completions. Those before a wrong one are performed."""
+        for each. Returns their completions. Those before one that the drive refuses are performed;
+        of a list with a wrong type none is."""
         return self._raw.submit_all(list(commands))
 
     def status(self) -> Record:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _dovetail
+from ._optional import needed
 
 if TYPE_CHECKING:
     import pandas
@@ -42,15 +43,14 @@ class Frame:
 
     def to_pandas(self) -> pandas.DataFrame:
         """A frame of pandas (needs pandas and pyarrow)."""
-        import pyarrow
-
-        return pyarrow.table(self).to_pandas()
+        needed("pandas", "frames")
+        frame: pandas.DataFrame = needed("pyarrow", "frames").table(self).to_pandas()
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """A frame of polars (needs polars)."""
-        import polars
-
-        return polars.DataFrame(self)
+        frame: polars.DataFrame = needed("polars", "frames").DataFrame(self)
+        return frame
 
     def __repr__(self) -> str:
         names = ", ".join(self.columns[:8]) + (", ..." if len(self.columns) > 8 else "")

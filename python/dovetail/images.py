@@ -74,7 +74,7 @@ class Check(Record):
     clean: bool
     """There are no errors, or none any more."""
     findings: list[Record]
-    """What was found: kind, severity, text, values."""
+    """What was found: kind, severity, text, and as items ["values"]."""
 
     def __bool__(self) -> bool:
         return bool(self._fields["clean"])
@@ -121,12 +121,18 @@ class Image:
         _run("extract", [self.path, to, path], {**self._parts, "lost": lost})
 
     def fsck(self, *, repair: bool = False, yes: bool = False) -> Check:
-        """Checks the volume; ``repair`` mends what needs no guess, ``yes`` salvages too."""
+        """Checks the volume; ``repair`` mends what needs no guess, ``yes`` salvages too (F2FS).
+
+        A repair that is refused, as that of an ext volume, is an error.
+        """
         options = {**self._parts, "repair": repair, "yes": yes, "json": True}
         code, output, errors = _dovetail.short(words("fsck", [self.path], options))
         if code >= 8 or not output:
             raise _dovetail.DovetailError("\n".join(errors))
-        return Check(json.loads(output))
+        found = json.loads(output)
+        if errors and (repair or yes) and not (found.get("repaired") or "salvage" in found):
+            raise _dovetail.DovetailError("\n".join(errors))
+        return Check(found)
 
     def __repr__(self) -> str:
         return f"Image({str(self.path)!r})"

@@ -8,11 +8,12 @@ lines are those of a two-column paper, and text in a PDF or SVG stays text.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ._optional import needed
 from .results import Kind, Reproduction, Results, Run
 from .sweeps import Sweep
 
@@ -51,19 +52,18 @@ STYLE: dict[str, Any] = {
 
 def style() -> AbstractContextManager[None]:
     """The style of a paper: ``with plots.style(): ...``."""
-    import matplotlib.pyplot as plt
-
+    plt = needed("matplotlib.pyplot", "plots")
     styled: Any = STYLE
     context: AbstractContextManager[None] = plt.rc_context(styled)
     return context
 
 
 def save(axes: Axes, path: str | os.PathLike[str]) -> Path:
-    """Writes the figure, as .svg, .pdf or .png; the same figure has the same bytes."""
-    import matplotlib.pyplot as plt
-
+    """Writes the figure, as .svg, .pdf or .png, of which the same figure has the same bytes, or as
+    another format of matplotlib."""
+    plt = needed("matplotlib.pyplot", "plots")
     path = Path(path)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix, {})
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
     with plt.rc_context({**STYLE, "svg.hashsalt": "dovetail"}):
         figure: Any = axes.figure
         figure.savefig(path, metadata=dates)
@@ -73,17 +73,16 @@ def save(axes: Axes, path: str | os.PathLike[str]) -> Path:
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
+    plt = needed("matplotlib.pyplot", "plots")
     new: Axes = plt.subplots(layout="constrained")[1]
     return new
 
 
-def _runs(results: Results | Iterable[Run]) -> list[Run]:
-    return list(results)
+def _runs(results: Results | Run | Iterable[Run]) -> list[Run]:
+    return [results] if isinstance(results, Run) else list(results)
 
 
-def series(results: Results | Iterable[Run], column: str, *, ax: Axes | None = None) -> Axes:
+def series(results: Results | Run | Iterable[Run], column: str, *, ax: Axes | None = None) -> Axes:
     """A figure over time, a line for each run; columns are those of Run.series()."""
     ax = _axes(ax)
     for number, run in enumerate(_runs(results)):
@@ -96,7 +95,7 @@ def series(results: Results | Iterable[Run], column: str, *, ax: Axes | None = N
     return ax
 
 
-def latency(results: Results | Iterable[Run], kind: Kind, *, ax: Axes | None = None) -> Axes:
+def latency(results: Results | Run | Iterable[Run], kind: Kind, *, ax: Axes | None = None) -> Axes:
     """The distribution of latencies: how many calls take longer than so long, both logarithmic."""
     ax = _axes(ax)
     for number, run in enumerate(_runs(results)):
@@ -117,7 +116,7 @@ def latency(results: Results | Iterable[Run], kind: Kind, *, ax: Axes | None = N
 
 
 def bars(
-    results: Results | Iterable[Run], figure: str, *, ax: Axes | None = None, label: str | None = None
+    results: Results | Run | Iterable[Run], figure: str, *, ax: Axes | None = None, label: str | None = None
 ) -> Axes:
     """A single figure of each run, named by its path with dots: totals.write_mb_per_s."""
     ax = _axes(ax)
@@ -133,6 +132,9 @@ def bars(
 def _at(run: Run, figure: str) -> float:
     value: Any = run
     for part in figure.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            known = ", ".join(value) if isinstance(value, Mapping) else "none"
+            raise ValueError(f"a run has no figure {figure!r}: there is no {part!r} (there are: {known})")
         value = value[part]
     return float("nan") if value is None else float(value)
 
@@ -159,8 +161,11 @@ def axis(
     ax = _axes(ax)
     names = [by] if isinstance(by, str) else list(by or [])
     groups: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    wanted = where or {}
     for row in sweep.rows():
-        wanted = where or {}
+        for column in (x, y, *names, *wanted):
+            if column not in row:
+                raise ValueError(f"{sweep.table} has no column {column!r}")
         if all(_same(row[name], value) for name, value in wanted.items()) and row[y] != "":
             line = groups.setdefault(tuple(row[name] for name in names), {})
             line.setdefault(row[x], []).append(float(row[y]) / per)

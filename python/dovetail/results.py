@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex, overload
 
 from . import _dovetail
 from .frame import Frame
@@ -19,7 +20,7 @@ Kind = Literal["read", "write", "flush", "discard"]
 class Record(Mapping[str, Any]):
     """Named figures, as attributes and as items: ``run.totals.waf`` is ``run.totals["waf"]``.
 
-    Names and units are those of the JSON results (``dovetail help results-json``).
+    A name that a mapping has itself (keys, values, items, get) is an item only. Names and units are those of the JSON results (``dovetail help results-json``).
     """
 
     def __init__(self, fields: dict[str, Any]) -> None:
@@ -34,6 +35,11 @@ class Record(Mapping[str, Any]):
             raise AttributeError(f"there is no figure {name!r} (there are: {known})")
         return self[name]
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            raise AttributeError(f"{name!r} cannot be set: figures are read only; change a copy, to_dict()")
+        super().__setattr__(name, value)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields)
 
@@ -44,8 +50,8 @@ class Record(Mapping[str, Any]):
         return [*super().__dir__(), *self._fields]
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as they stand in the JSON."""
-        return self._fields
+        """A copy of the figures as they stand in the JSON."""
+        return deepcopy(self._fields)
 
     def __repr__(self) -> str:
         return f"Record({', '.join(self._fields)})"
@@ -102,7 +108,8 @@ class Run(Record):
 class Results:
     """Results of :func:`dovetail.bench` or :func:`dovetail.replay`.
 
-    A sequence of runs: ``results[0]``, ``for run in results``, ``results["f2fs"]``.
+    A sequence of runs: ``results[0]``, ``for run in results``, ``results["f2fs"]``. Results stay in
+    their process: send another one :meth:`json`.
     """
 
     def __init__(self, raw: _dovetail.Results) -> None:
@@ -135,7 +142,7 @@ class Results:
 
     @property
     def command(self) -> str:
-        """The command line that gives these results."""
+        """The command line that gives these results; files stand in it without their folders."""
         return str(self._fields["provenance"]["command"])
 
     def __len__(self) -> int:
@@ -144,8 +151,16 @@ class Results:
     def __iter__(self) -> Iterator[Run]:
         return iter(self.runs)
 
-    def __getitem__(self, which: int | str) -> Run:
-        if isinstance(which, int):
+    def __contains__(self, which: object) -> bool:
+        """A run of that label or stack, or the run itself."""
+        return any(which in (run.label, run.stack) or which is run for run in self.runs)
+
+    @overload
+    def __getitem__(self, which: SupportsIndex | str) -> Run: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Run]: ...
+    def __getitem__(self, which: SupportsIndex | str | slice) -> Run | list[Run]:
+        if not isinstance(which, str):
             return self.runs[which]
         for run in self.runs:
             if which in (run.label, run.stack):
@@ -154,7 +169,8 @@ class Results:
         raise KeyError(f"there is no run {which!r} (there are: {known})")
 
     def figures(self) -> Frame:
-        """Single figures, a row for each run; columns are paths in the JSON with dots."""
+        """Single figures, a row for each run; columns are paths in the JSON with dots. Options and
+        provenance, which ``--csv`` has too, are in :meth:`to_dict`."""
         return Frame(self._raw.figures())
 
     def json(self) -> str:
@@ -162,8 +178,8 @@ class Results:
         return self._raw.json()
 
     def to_dict(self) -> dict[str, Any]:
-        """What :meth:`json` says."""
-        return self._fields
+        """A copy of what :meth:`json` says."""
+        return deepcopy(self._fields)
 
     def table(self, width: int = 80) -> str:
         """The table that the command line shows, so many characters wide."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _dovetail
+from ._optional import needed
 from ._progress import Progress, Teller, Wanted
-from ._words import DESCRIBED, described
+from ._words import DESCRIBED, name_of, plain
 
 if TYPE_CHECKING:
     import distributed
@@ -45,20 +46,30 @@ class Sweep:
             yield from csv.DictReader(file)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as a frame of pandas."""
-        import pandas
-
-        return pandas.read_csv(self.table)
+        """The table as a frame of pandas; texts that are empty are "", numbers that are missing NaN."""
+        frame: pandas.DataFrame = needed("pandas", "frames").read_csv(self.table)
+        for name, column in frame.items():
+            there = column.dropna()
+            if len(there) and all(isinstance(value, str) for value in there):
+                frame[name] = column.fillna("")
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
-        """The table as a frame of polars."""
-        import polars
-
-        return polars.read_csv(self.table, infer_schema_length=None)
+        """The table as a frame of polars; texts that are empty are "", numbers that are missing null."""
+        library = needed("polars", "frames")
+        frame: polars.DataFrame = library.read_csv(self.table, infer_schema_length=None)
+        return frame.with_columns(library.col(library.String).fill_null(""))
 
     def series(self, point: int) -> dict[str, Any]:
         """The whole results of a point, if the sweep keeps them ([keep] series = true)."""
-        text = (self.folder / "series" / f"{point:06}.json").read_text(encoding="utf-8")
+        path = self.folder / "series" / f"{point:06}.json"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise _dovetail.DovetailError(
+                f"{path} is not there: point {point} is not finished or failed, or the sweep does not "
+                "keep whole results ([keep] series = true)"
+            ) from None
         return json.loads(text)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -90,8 +101,13 @@ def sweep(
     progress: True for a bar, or a function that hears of dovetail.Progress.
     """
     text, name, folder = _read(file, results)
-    if client is not None and jobs is not None:
-        raise _dovetail.UsageError("jobs is for this machine; a client knows its workers")
+    if client is not None:
+        if jobs is not None:
+            raise _dovetail.UsageError("jobs is for this machine; a client knows its workers")
+        if not hasattr(client, "nthreads") or getattr(client, "asynchronous", False):
+            raise _dovetail.UsageError(
+                "client is a distributed.Client that is not asynchronous: Client(cluster)"
+            )
     begun = _dovetail.Sweep(text, name, folder, shard)
     try:
         with Teller(progress) as tell:
@@ -137,16 +153,30 @@ def _read(
         return text, str(path), Path(results) if results is not None else path.with_suffix(".sweep")
     if results is None:
         raise _dovetail.UsageError("a sweep that is a dict has no name: give a folder, results=...")
-    folder = Path(results)
-    return _dovetail.toml(json.dumps(_with_files(file, folder), default=os.fspath)), "sweep", folder
+    return _text_of(file), "sweep", Path(results)
 
 
-def _with_files(value: Any, folder: Path, name: str = "") -> Any:
-    """The sweep with files in place of stacks and drives that are dicts."""
+def _named(value: Any, tables: dict[str, dict[str, Any]], option: str = "") -> Any:
+    """The sweep with names in place of stacks and drives that are dicts, which `tables` gets."""
     if isinstance(value, Mapping):
-        if name in DESCRIBED and not {"from", "to"} <= set(value):
-            return described(value, name, folder / "described")
-        return {key: _with_files(each, folder, key) for key, each in value.items()}
+        if option in DESCRIBED and not {"from", "to"} <= set(value):
+            name = name_of(value, option)
+            known = tables[option].setdefault(name, dict(value))
+            if plain(known) != plain(value):
+                raise _dovetail.UsageError(f"two {option}s are called {name!r}: name them differently")
+            return name
+        return {key: _named(each, tables, key) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_with_files(each, folder, name) for each in value]
+        return [_named(each, tables, option) for each in value]
     return value
+
+
+def _text_of(sweep: Mapping[str, Any]) -> str:
+    """The file of a sweep that is a dict."""
+    tables: dict[str, dict[str, Any]] = {option: {} for option in DESCRIBED}
+    named = _named(sweep, tables)
+    for option, found in tables.items():
+        if found:
+            table = f"{option}s"
+            named[table] = {**named.get(table, {}), **found}
+    return _dovetail.toml(json.dumps(plain(named)))

@@ -7,7 +7,7 @@ use dovetail_block::{
 };
 use dovetail_ftl::{Overrides, Profile, Storage};
 use dovetail_serve::{DriveStatus, DriveWork};
-use dovetail_time::{Ratio, SimTime};
+use dovetail_time::{Ratio, SimTime, parse_bytes};
 use pyo3::prelude::*;
 
 use crate::errors::failed;
@@ -15,11 +15,13 @@ use crate::errors::failed;
 /// A simulated drive in virtual time, for one thread after the other.
 #[pyclass(frozen, module = "dovetail._dovetail")]
 pub(crate) struct Drive {
+    blocks: u64,
     state: Mutex<State>,
 }
 
-/// Commands of a list that are performed between two looks at signals (assumed).
-const COMMANDS: usize = 4096;
+/// Blocks of a list's commands that are performed between two looks at signals (assumed): some
+/// milliseconds. A command counts as a block more than it has.
+const BLOCKS: u64 = 16_384;
 
 struct State {
     drive: Storage,
@@ -80,16 +82,14 @@ impl State {
         self.submit(at, Command::Discard { ranges: &ranges })
     }
 
-    /// A command of a list, in which it has this number.
-    fn one(&mut self, number: usize, (kind, block, count, at): &Given) -> PyResult<u64> {
+    /// A command of a list.
+    fn one(&mut self, (kind, block, count, at): &Given) -> PyResult<u64> {
         match kind.as_str() {
             "read" => self.read(*block, *count, *at),
             "write" => self.write(*block, *count, *at, (false, 0)),
             "flush" => self.submit(*at, Command::Flush),
             "discard" => self.discard(*block, *count, *at),
-            _ => Err(failed(format!(
-                "command {number}: \"{kind}\" is none of read, write, flush, discard"
-            ))),
+            _ => Err(failed(format!("\"{kind}\" is none of read, write, flush, discard"))),
         }
     }
 }
@@ -98,6 +98,25 @@ impl Drive {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Works on the drive, and waits for it, without Python's lock.
+    fn apart<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut State) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| work(&mut self.state()))
+    }
+}
+
+/// The end of the commands from `first` on that are performed in one go.
+fn end_of_part(commands: &[Given], first: usize) -> usize {
+    let (mut blocks, mut end) = (0, first);
+    while end < commands.len() && blocks < BLOCKS {
+        blocks = commands[end].2.saturating_add(blocks).saturating_add(1);
+        end += 1;
+    }
+    end
 }
 
 #[pymethods]
@@ -110,12 +129,12 @@ impl Drive {
         profile: &str,
         text: Option<&str>,
         scale: Option<&str>,
-        op: Option<f64>,
+        op: Option<&str>,
         gc: Option<String>,
         map: Option<String>,
         cache: Option<String>,
-        cache_size: Option<u64>,
-        buffer: Option<u64>,
+        cache_size: Option<&str>,
+        buffer: Option<&str>,
         seed: u64,
     ) -> PyResult<Self> {
         let profile = match text {
@@ -123,81 +142,93 @@ impl Drive {
             None => Profile::load(profile),
         };
         let scale = scale.map(|scale| scale.parse::<Ratio>().map_err(failed)).transpose()?;
+        let bytes = |name: &str, text: Option<&str>| {
+            let named = |error| failed(format!("{name}: {error}"));
+            text.map(|text| parse_bytes(text).map_err(named)).transpose()
+        };
+        let percent = |text: &str| text.parse().map_err(|_| failed("op: give a number of percent"));
         let overrides = Overrides {
             scale,
-            over_provisioning: op,
+            over_provisioning: op.map(percent).transpose()?,
             gc,
             map,
             cache,
-            cache_size,
-            buffer,
+            cache_size: bytes("cache_size", cache_size)?,
+            buffer: bytes("buffer", buffer)?,
             seed,
             ..Overrides::default()
         };
         let config = profile.map_err(failed)?.resolve(&overrides).map_err(failed)?;
         let drive = Storage::new(config).map_err(failed)?;
-        Ok(Self { state: Mutex::new(State { drive, now: SimTime::ZERO, next: 0 }) })
+        let blocks = drive.info().blocks;
+        Ok(Self { blocks, state: Mutex::new(State { drive, now: SimTime::ZERO, next: 0 }) })
     }
 
     /// Addresses of the host, in blocks of 4 KiB.
     #[getter]
     fn blocks(&self) -> u64 {
-        self.state().drive.info().blocks
+        self.blocks
     }
 
     /// Virtual time in nanoseconds at which the last command completed.
     #[getter]
-    fn now_ns(&self) -> u64 {
-        self.state().now.as_ns()
+    fn now_ns(&self, py: Python<'_>) -> PyResult<u64> {
+        self.apart(py, |state| Ok(state.now.as_ns()))
     }
 
     #[pyo3(signature = (block, count=1, *, at_ns=None))]
-    fn read(&self, block: u64, count: u64, at_ns: Option<u64>) -> PyResult<u64> {
-        self.state().read(block, count, at_ns)
+    fn read(&self, py: Python<'_>, block: u64, count: u64, at_ns: Option<u64>) -> PyResult<u64> {
+        self.apart(py, |state| state.read(block, count, at_ns))
     }
 
     #[pyo3(signature = (block, count=1, *, at_ns=None, fua=false, stream=0))]
     fn write(
         &self,
+        py: Python<'_>,
         block: u64,
         count: u64,
         at_ns: Option<u64>,
         fua: bool,
         stream: u8,
     ) -> PyResult<u64> {
-        self.state().write(block, count, at_ns, (fua, stream))
+        self.apart(py, |state| state.write(block, count, at_ns, (fua, stream)))
     }
 
     #[pyo3(signature = (*, at_ns=None))]
-    fn flush(&self, at_ns: Option<u64>) -> PyResult<u64> {
-        self.state().submit(at_ns, Command::Flush)
+    fn flush(&self, py: Python<'_>, at_ns: Option<u64>) -> PyResult<u64> {
+        self.apart(py, |state| state.submit(at_ns, Command::Flush))
     }
 
     #[pyo3(signature = (block, count=1, *, at_ns=None))]
-    fn discard(&self, block: u64, count: u64, at_ns: Option<u64>) -> PyResult<u64> {
-        self.state().discard(block, count, at_ns)
+    fn discard(&self, py: Python<'_>, block: u64, count: u64, at_ns: Option<u64>) -> PyResult<u64> {
+        self.apart(py, |state| state.discard(block, count, at_ns))
     }
 
     /// Commands one after the other: kind, block, count and time, of which the last may be None.
     fn submit_all(&self, py: Python<'_>, commands: Vec<Given>) -> PyResult<Vec<u64>> {
         let mut all = Vec::with_capacity(commands.len());
-        for part in commands.chunks(COMMANDS) {
+        while all.len() < commands.len() {
             py.check_signals()?;
             let first = all.len();
-            let done: PyResult<Vec<u64>> = py.detach(|| {
-                let mut state = self.state();
-                let each = part.iter().enumerate();
-                each.map(|(number, given)| state.one(first + number, given)).collect()
-            });
-            all.extend(done?);
+            let part = &commands[first..end_of_part(&commands, first)];
+            let done = self.apart(py, |state| {
+                let numbered = (first..).zip(part);
+                let one = |(number, given)| state.one(given).map_err(|error| (number, error));
+                Ok(numbered.map(one).collect::<Result<Vec<_>, _>>())
+            })?;
+            let named = |(number, error): (usize, PyErr)| {
+                failed(format!("command {number}: {}", error.value(py)))
+            };
+            all.extend(done.map_err(named)?);
         }
         Ok(all)
     }
 
     /// State, and work since it was made, as JSON.
-    fn status(&self) -> PyResult<String> {
-        let state = self.state();
-        let all = (DriveStatus::of(&state.drive), DriveWork::of(&state.drive));
-        serde_json::to_string(&all).map_err(failed)
+    fn status(&self, py: Python<'_>) -> PyResult<String> {
+        self.apart(py, |state| {
+            let all = (DriveStatus::of(&state.drive), DriveWork::of(&state.drive));
+            serde_json::to_string(&all).map_err(failed)
+        })
     }
 }

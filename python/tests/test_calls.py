@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -65,7 +66,7 @@ def test_stacks_and_drives_may_be_dicts() -> None:
              "capacity": {"over_provisioning_percent": 28.0}}
     results = dovetail.bench(JOB, stack=[mine, "f2fs"], drive=small, scale="1/64")
     assert [run.stack for run in results] == ["mine", "f2fs"]
-    assert results["mine"].drive.profile == "small"
+    assert results["mine"].drive.profile == "small" and "f2fs" in results and "ext4" not in results
     again = dovetail.bench(JOB, stack=[mine, "f2fs"], drive=small, scale="1/64")
     assert again.json() == results.json()
     assert dovetail.Drive(small, scale="1/64").status().name == "small"
@@ -82,6 +83,41 @@ def test_numbers_of_numpy_and_paths_in_dicts_are_taken(tmp_path: Path) -> None:
     # a drive has whole erase blocks
     assert [run.drive.over_provisioning_percent for run in results] == pytest.approx([7, 28], rel=0.01)
     assert results.seed == 3
+
+
+def test_runs_on_drives_that_are_dicts_have_their_names() -> None:
+    drives = [{"name": name, "about": "x", "base": "femu-32g"} for name in ("aaa", "bbb")]
+    results = dovetail.bench(JOB, stack="f2fs", drive=drives, scale="1/64")
+    assert [run.label for run in results] == ["f2fs, aaa", "f2fs, bbb"]
+    assert "f2fs, aaa" in results and "aaa" not in results
+    assert results[0] in results and results[0:1] == [results[0]]
+    assert tempfile.gettempdir() not in results.json()
+
+
+def test_figures_cannot_be_set_and_copies_are_free() -> None:
+    stack = dovetail.stacks()[0]
+    with pytest.raises(AttributeError, match="read only"):
+        stack.mount = "mode=adaptive"
+    copy = stack.to_dict()
+    copy["mount"] = "discard"
+    assert stack.mount != "discard"
+
+
+def test_dicts_of_options_are_lists_of_the_command_line() -> None:
+    trace = "examples/f2fs-randwrite.blkparse.zst"
+    host = {"queue_depth": 32, "request_ns": 1000}
+    results = dovetail.replay(trace, drive="nvme-250g", scale="1/64", wrap=True, limit=100, host=host)
+    assert "--host=queue_depth=32,request_ns=1000" in results.command
+
+
+def test_a_base_is_found_from_the_directory_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Path(JOB).absolute()
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text('name = "mine"\nabout = "x"\nbase = "femu-32g"\n')
+    drive = {"name": "two", "about": "x", "base": "mine.toml"}
+    [run] = dovetail.bench(job, stack="f2fs", drive=drive, scale="1/64")
+    assert run.drive.profile == "two"
+    assert dovetail.Drive(drive, scale="1/64").status().name == "two"
 
 
 def test_a_figure_is_reproduced() -> None:
@@ -105,6 +141,13 @@ def test_a_figure_is_reproduced() -> None:
         (lambda: dovetail.compare("a.json", "b.json"), dovetail.DovetailError, "a.json"),
         (lambda: dovetail.bench(JOB, stack={"name": "a/b"}), dovetail.UsageError, "a name has letters"),
         (lambda: dovetail.bench(JOB, stack={"name": "x", "files": 1}), dovetail.DovetailError, "files"),
+        (lambda: dovetail.bench(JOB, stack={"host": {"request_ns": float("nan")}}), dovetail.UsageError, "stack.host.request_ns: nan"),
+        (lambda: dovetail.bench(JOB, stack={"host": [None]}), dovetail.UsageError, "stack.host: None stands"),
+        (lambda: dovetail.bench(JOB, stack=b"f2fs"), TypeError, "no option's value"),
+        (lambda: dovetail.bench(JOB, stack=Path("a,b.toml")), dovetail.UsageError, "has a comma"),
+        (lambda: dovetail.bench(JOB, stack="f2fs", json={"a": 1}), dovetail.UsageError, "json is a dict"),
+        (lambda: dovetail.bench(JOB, stack="f2fs", progress="x"), TypeError, "progress is 'x'"),
+        (lambda: dovetail.Drive("femu-32g", cache_size="x"), dovetail.DovetailError, "cache_size: "),
     ],
 )
 def test_errors_are_the_sentences_of_the_command_line(call, kind, sentence) -> None:  # type: ignore[no-untyped-def]

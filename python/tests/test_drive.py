@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import threading
+import time
+
+import pytest
 
 import dovetail
 
@@ -44,6 +50,43 @@ def test_streams_and_discards_are_taken() -> None:
     drive.discard(0, 8)
     assert drive.status().discards == 1
     assert repr(drive).startswith("Drive('pm9d3-1880g-fdp', ")
+
+
+def test_sizes_may_be_texts_and_a_wrong_command_has_its_number() -> None:
+    drive = dovetail.Drive("femu-32g", scale="1/64", map="demand", cache="dftl", cache_size="64KiB", op="28")
+    assert drive.submit([("write", 0, 1, None)])
+    with pytest.raises(dovetail.DovetailError, match="command 1: .* not on the drive"):
+        drive.submit([("write", 5, 1, None), ("write", 1 << 40, 1, None)])
+    assert drive.status().writes == 2
+
+
+def test_others_go_on_while_a_command_is_performed() -> None:
+    drive = dovetail.Drive("femu-32g", scale="1/4")
+    times: list[float] = []
+    writer = threading.Thread(target=lambda: drive.write(0, drive.blocks))
+    begun = time.monotonic()
+    writer.start()
+    while writer.is_alive():
+        times.append(time.monotonic())
+        time.sleep(0.005)
+    taken = time.monotonic() - begun
+    longest = max(later - earlier for earlier, later in zip([begun, *times], times))
+    assert longest < taken / 2, (longest, taken)
+
+
+def test_a_signal_ends_long_commands_soon() -> None:
+    drive = dovetail.Drive("femu-32g", scale="1/64")
+    commands = [("write", 0, drive.blocks, None)] * 1000
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    # a shell lets what it starts in the background ignore the signal
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            drive.submit(commands)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert drive.status().writes < len(commands)
 
 
 def test_a_drive_may_go_from_thread_to_thread() -> None:

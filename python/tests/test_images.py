@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,21 @@ def test_a_damaged_image_is_found_out_and_repaired(image: Path) -> None:
     assert not found and found.findings[0].text
     assert disk.fsck(repair=True)
     assert disk.fsck()
+
+
+def test_a_link_of_ext4_has_its_target_and_its_repair_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ext4.img"
+    path.touch()
+    os.truncate(path, 64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", path], check=True)
+    subprocess.run(["debugfs", "-w", "-R", "symlink lnk hello", path], check=True, capture_output=True)
+    disk = dovetail.Image(path)
+    assert [file.target for file in disk.ls() if file.name == "lnk"] == ["hello"]
+    assert disk.fsck(repair=True), "nothing is wrong"
+    subprocess.run(["debugfs", "-w", "-R", "clri lnk", path], check=True, capture_output=True)
+    assert not disk.fsck()
+    with pytest.raises(dovetail.DovetailError, match="e2fsck"):
+        disk.fsck(repair=True)
 
 
 def test_what_is_not_there_is_said(image: Path) -> None:

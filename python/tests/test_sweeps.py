@@ -281,3 +281,91 @@ def test_a_full_disk_keeps_what_is_finished(file: Path, tmp_path: Path, undistur
         assert done.table.read_bytes() == undisturbed
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def of_dicts(seeds: int) -> dict[str, Any]:
+    """A sweep with a stack and a drive of its own."""
+    f2fs = {stack.name: stack for stack in dovetail.stacks()}["f2fs"].to_dict()
+    small = {"name": "small", "about": "More spare.", "base": "femu-32g",
+             "capacity": {"over_provisioning_percent": 28.0}}
+    return {
+        "command": "bench",
+        "inputs": ["job.fio"],
+        "options": {"scale": "1/64", "drive": small},
+        "axes": {"stack": ["ext4", {**f2fs, "name": "mine", "mount": "mode=lfs"}], "seed": [1, seeds]},
+    }
+
+
+def test_a_sweep_of_dicts_is_known_again_wherever_its_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("job.fio").write_text(JOB)
+    sweep = of_dicts(2)
+    whole = dovetail.sweep(sweep, results="one")
+    Path("one").rename("other")
+    again = dovetail.sweep(sweep, results=tmp_path / "other", progress=lambda told: pytest.fail(f"{told}"))
+    assert again.finished == 4
+    for part in (1, 2):
+        dovetail.sweep(sweep, results=f"part{part}", shard=f"{part}/2")
+    merge = [*program, "sweep", "merge", "all", "part1", "part2"]
+    assert subprocess.run(merge, capture_output=True, text=True).returncode == 0
+    assert Path("all/table.csv").read_bytes() == again.table.read_bytes()
+    frame = whole.to_pandas() if whole.folder.exists() else again.to_pandas()
+    assert list(frame["stack"]) == ["ext4", "ext4", "mine", "mine"]
+    assert not dovetail.compare(again, "all").changed
+
+
+def test_two_dicts_of_one_name_are_refused(tmp_path: Path) -> None:
+    stacks = [{**dovetail.stacks()[0].to_dict(), "name": "mine", "mount": mount} for mount in ("", "discard")]
+    sweep = {**of_dicts(2), "axes": {"stack": stacks}}
+    with pytest.raises(dovetail.UsageError, match="two stacks are called 'mine'"):
+        dovetail.sweep(sweep, results=tmp_path / "x")
+
+
+def test_an_empty_value_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("job.fio").write_text(JOB)
+    sweep = {"command": "bench", "inputs": ["job.fio"], "options": {"stack": "f2fs", "scale": "1/64"},
+             "axes": {"mount": ["", "mode=lfs"]}}
+    done = dovetail.sweep(sweep, results="mounts")
+    assert list(done.to_pandas()["mount"]) == ["", "mode=lfs"]
+    assert done.to_polars()["mount"].to_list() == ["", "mode=lfs"]
+
+
+def test_workers_in_another_directory_take_the_same_files(
+    tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in (("start", "1m"), ("study", "2m")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "job.fio").write_text(JOB.replace("size=1m", f"size={size}"))
+    client.run(os.chdir, str(tmp_path / "start"))
+    monkeypatch.chdir(tmp_path / "study")
+    (tmp_path / "study" / "base.toml").write_text('name = "base"\nabout = "x"\nbase = "nvme-250g"\n')
+    sweep = of_dicts(2)
+    sweep["options"]["drive"]["base"] = "base.toml"
+    there = dovetail.sweep(sweep, results="cluster", client=client)
+    here = dovetail.sweep(sweep, results="local")
+    assert there.failed == 0 and there.table.read_bytes() == here.table.read_bytes()
+
+
+def test_a_worker_with_another_file_ends_the_sweep(tmp_path: Path) -> None:
+    from dovetail import _dovetail
+
+    job = tmp_path / "job.fio"
+    job.write_text(JOB)
+    text = f'command = "bench"\ninputs = ["{job}"]\n[options]\nstack = "f2fs"\nscale = "1/64"\n'
+    sweep = _dovetail.Sweep(text, "text", tmp_path / "results", None)
+    task = sweep.task(0)
+    assert json.loads(_dovetail.perform_task(task)[0])["point"] == 0
+    job.write_text(JOB.replace("4k", "8k"))
+    with pytest.raises(dovetail.DovetailError, match="job.fio is another file here"):
+        _dovetail.perform_task(task)
+    job.unlink()
+    with pytest.raises(dovetail.DovetailError, match="no file"):
+        _dovetail.perform_task(task)
+
+
+def test_a_client_that_is_none_is_refused(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(dovetail.UsageError, match=r"Client\(cluster\)"):
+        dovetail.sweep(file, results=tmp_path / "x", client="tcp://127.0.0.1:8786")  # type: ignore[arg-type]

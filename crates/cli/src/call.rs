@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use clap::{CommandFactory, Parser};
@@ -13,7 +14,7 @@ pub use dovetail_image::Entry;
 use dovetail_lab::results::{Results, RunResult};
 pub use dovetail_lab::{Progress, Stage};
 use dovetail_papers::Reproduction;
-use dovetail_sweep::{Point, Record, Shard, Sweep};
+use dovetail_sweep::{Fingerprints, Point, Record, Shard, Sweep, check_files, fingerprints};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -204,17 +205,28 @@ pub fn program(words: &[OsString]) -> u8 {
 }
 
 /// A sweep with its folder of results, whose points are performed here or by others.
-pub struct OpenSweep(sweep::Begun);
+pub struct OpenSweep {
+    begun: sweep::Begun,
+    away: OnceLock<Away>,
+}
+
+/// A sweep as it is performed in another directory, and the content of its files.
+struct Away {
+    sweep: Sweep,
+    files: Fingerprints,
+}
 
 /// A point's result: a line of the folder, and the whole result if the sweep keeps it.
 pub type PointResult = (String, Option<String>);
 
-/// A point as another process performs it: the sweep, the point, and the program that must do it.
+/// A point as another process performs it, maybe on another machine: the sweep with its paths from
+/// the root, the point, the program that must do it, and the files that must be there.
 #[derive(Serialize, Deserialize)]
 struct Task {
     program: String,
     sweep: Sweep,
     point: Point,
+    files: Fingerprints,
 }
 
 impl OpenSweep {
@@ -231,7 +243,8 @@ impl OpenSweep {
     ) -> Result<Self, Failure> {
         let shard = shard.map(str::parse).transpose();
         let shard = shard.map_err(Failure::Usage);
-        sweep::Begun::parse(text, name, results, shard?.unwrap_or(Shard::WHOLE)).map(Self)
+        let begun = sweep::Begun::parse(text, name, results, shard?.unwrap_or(Shard::WHOLE))?;
+        Ok(Self { begun, away: OnceLock::new() })
     }
 
     /// Numbers and names of the points that are to be performed; with `retries` also those that
@@ -240,18 +253,18 @@ impl OpenSweep {
     /// # Errors
     /// The folder cannot be read.
     pub fn waiting(&self, retries: bool) -> Result<Vec<(u32, String)>, Failure> {
-        let points = self.0.waiting(retries)?;
+        let points = self.begun.waiting(retries)?;
         Ok(points.into_iter().map(|point| (point.number, point.name())).collect())
     }
 
     /// Number of all points.
     pub fn len(&self) -> usize {
-        self.0.sweep.points().len()
+        self.begun.sweep.points().len()
     }
 
     /// Number of the points of the shard.
     pub fn of_shard(&self) -> usize {
-        self.0.of_shard()
+        self.begun.of_shard()
     }
 
     /// A sweep without points, which there is none of.
@@ -262,17 +275,25 @@ impl OpenSweep {
     /// The task of a point, for [`perform_task`] in any process.
     ///
     /// # Errors
-    /// No such point.
+    /// No such point; a file of the sweep cannot be read.
     pub fn task(&self, point: u32) -> Result<String, Failure> {
-        let sweep = &self.0.sweep;
+        let Away { sweep, files } = self.away()?;
         let there = sweep.points().get(point as usize);
         let point = there.ok_or_else(|| Failure::Usage(format!("there is no point {point}")))?;
-        let task = Task {
-            program: sweep::PROGRAM.into(),
-            sweep: sweep.of_one(point),
-            point: point.clone(),
-        };
+        let sweep = sweep.of_one(point);
+        let of_point = |name| Some((String::from(name), files.get(name)?.clone()));
+        let files = sweep.names().filter_map(of_point).collect();
+        let task = Task { program: sweep::PROGRAM.into(), point: point.clone(), sweep, files };
         serde_json::to_string(&task).map_err(Failure::failed)
+    }
+
+    fn away(&self) -> Result<&Away, Failure> {
+        if let Some(away) = self.away.get() {
+            return Ok(away);
+        }
+        let sweep = self.begun.sweep.absolute(&sweep::here()?);
+        let files = fingerprints(&sweep).map_err(Failure::failed)?;
+        Ok(self.away.get_or_init(|| Away { sweep, files }))
     }
 
     /// Keeps the result of a point: durable when this returns.
@@ -282,9 +303,9 @@ impl OpenSweep {
     pub fn keep(&self, (record, whole): &PointResult) -> Result<(), Failure> {
         let record: Record = serde_json::from_str(record).map_err(Failure::failed)?;
         if let Some(text) = whole {
-            self.0.folder.keep(record.point, text).map_err(Failure::failed)?;
+            self.begun.folder.keep(record.point, text).map_err(Failure::failed)?;
         }
-        self.0.folder.append(&record).map_err(Failure::failed)
+        self.begun.folder.append(&record).map_err(Failure::failed)
     }
 
     /// Performs the points that are missing in this process, so many at a time. The watch hears of
@@ -298,7 +319,7 @@ impl OpenSweep {
         retries: bool,
         watch: &Watch<'_>,
     ) -> Result<(), Failure> {
-        self.0
+        self.begun
             .perform(bench::threads(jobs), retries, watch.stop, &|performed, point| {
                 let (done, total) = (performed.before + performed.now, performed.of as u64);
                 let done = done as u64;
@@ -314,16 +335,17 @@ impl OpenSweep {
     /// # Errors
     /// The folder cannot be read or written.
     pub fn finish(&self) -> Result<(PathBuf, usize, usize), Failure> {
-        let records = self.0.folder.records().map_err(Failure::failed)?;
+        let records = self.begun.folder.records().map_err(Failure::failed)?;
         let failed = records.values().filter(|record| record.error.is_some()).count();
-        Ok((self.0.write_table()?, records.len(), failed))
+        Ok((self.begun.write_table()?, records.len(), failed))
     }
 }
 
 /// Performs a point that [`OpenSweep::task`] describes. `None` if it was stopped.
 ///
 /// # Errors
-/// A task of another version of the program. A point that fails is a result.
+/// A task of another version of the program, a file that is not here or has another content. A
+/// point that fails is a result.
 pub fn perform_task(task: &str, stop: &AtomicBool) -> Result<Option<PointResult>, Failure> {
     let task: Task = serde_json::from_str(task).map_err(Failure::failed)?;
     if task.program != sweep::PROGRAM {
@@ -332,6 +354,7 @@ pub fn perform_task(task: &str, stop: &AtomicBool) -> Result<Option<PointResult>
             "the sweep is of {theirs}, and this worker has {ours}: install the same version"
         )));
     }
+    check_files(&task.files).map_err(Failure::failed)?;
     let Some((record, whole)) = sweep::perform_point(&task.sweep, &task.point, stop)? else {
         return Ok(None);
     };

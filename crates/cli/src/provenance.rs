@@ -66,6 +66,10 @@ fn named(word: &str) -> String {
         let name = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file());
         name.unwrap_or(value).to_owned()
     };
+    if Path::new(values).is_file() {
+        // also one with a comma in its path
+        return option + &name(values);
+    }
     let names: Vec<String> = values.split(',').map(name).collect();
     // two files of one name are told apart by their paths
     let is_twice = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
@@ -116,6 +120,9 @@ mod tests {
         let (job, stack) = (path("job.fio"), path("mine.toml"));
         let command = kept(&format!("bench {job} --stack={stack},ext4 -D DIR=/no/file"));
         assert_eq!(command, "dovetail bench job.fio --stack=mine.toml,ext4 -D DIR=/no/file");
+        std::fs::create_dir(folder.path().join("a,b")).unwrap();
+        let job = path("a,b/job.fio");
+        assert_eq!(kept(&format!("bench {job} -s f2fs")), "dovetail bench job.fio -s f2fs");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use dovetail_sweep::{
 };
 use dovetail_time::format_bytes;
 use serde_json::{Map, Value};
+use tempfile::TempDir;
 
 use crate::bench::threads;
 use crate::call::sentence;
@@ -112,8 +113,8 @@ enum Call {
 }
 
 impl Call {
-    fn of(sweep: &Sweep, point: &Point) -> Result<Self, Failure> {
-        let given = sweep.arguments(point);
+    fn of(sweep: &Sweep, point: &Point, described: Option<&Path>) -> Result<Self, Failure> {
+        let given = sweep.arguments(point, described);
         let named = |error: clap::Error| {
             let sentence = sentence(&error);
             Failure::Usage(format!("point {} ({}): {sentence}", point.number, point.name()))
@@ -191,13 +192,13 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
     let text = dovetail_time::read_text(file)
         .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
     let sweep = Sweep::parse(&text, &name).map_err(|error| Failure::Usage(error.to_string()))?;
-    let calls = calls(&sweep)?;
+    let calls = Calls::of(&sweep)?;
     if arguments.list {
         return list(&sweep);
     }
     let shard = arguments.shard.unwrap_or(Shard::WHOLE);
     let results = arguments.results.clone().unwrap_or_else(|| file.with_extension("sweep"));
-    check_memory(&sweep, &calls)?;
+    check_memory(&sweep, &calls.all)?;
     let begun = Begun::new(sweep, calls, &results, shard)?;
     let stop = stop_flag()?;
     let counter = Counter::new("points");
@@ -235,7 +236,7 @@ pub(crate) const PROGRAM: &str = concat!("dovetail ", env!("DOVETAIL_VERSION"));
 pub(crate) struct Begun {
     pub(crate) sweep: Sweep,
     pub(crate) folder: Folder,
-    calls: Vec<Call>,
+    calls: Calls,
     results: PathBuf,
     shard: Shard,
 }
@@ -252,11 +253,11 @@ impl Begun {
         shard: Shard,
     ) -> Result<Self, Failure> {
         let sweep = Sweep::parse(text, name).map_err(|error| Failure::Usage(error.to_string()))?;
-        let calls = calls(&sweep)?;
+        let calls = Calls::of(&sweep)?;
         Self::new(sweep, calls, results, shard)
     }
 
-    fn new(sweep: Sweep, calls: Vec<Call>, results: &Path, shard: Shard) -> Result<Self, Failure> {
+    fn new(sweep: Sweep, calls: Calls, results: &Path, shard: Shard) -> Result<Self, Failure> {
         let folder = Folder::open(results, &sweep, PROGRAM, shard).map_err(Failure::failed)?;
         Ok(Self { sweep, folder, calls, results: results.into(), shard })
     }
@@ -286,7 +287,7 @@ impl Begun {
         stop: &AtomicBool,
         told: &(dyn Fn(Performed, &Point) + Sync),
     ) -> Result<Performed, Failure> {
-        let (sweep, calls) = (&self.sweep, &self.calls[..]);
+        let (sweep, calls) = (&self.sweep, &self.calls.all[..]);
         check_memory(sweep, calls)?;
         let drives = &Prepared::within(memory::in_all());
         let points = Points { sweep, calls, drives, threads, stop };
@@ -349,29 +350,56 @@ impl Points<'_> {
     }
 }
 
-/// The calls of all points. What is wrong with one is found before any runs.
-fn calls(sweep: &Sweep) -> Result<Vec<Call>, Failure> {
-    let is_own = |argument: &String| {
-        let name = argument.trim_start_matches("--").split('=').next().unwrap_or_default();
-        argument.starts_with("--") && OWN.contains(&name)
-    };
-    let mut arguments = sweep.points().iter().flat_map(|point| sweep.arguments(point));
-    if let Some(own) = arguments.find(is_own) {
-        return Err(Failure::Usage(format!(
-            "{own} is not for a sweep: each point is a run whose results go to the folder; leave it out"
-        )));
+/// The calls of all points, and the files of what the sweep describes, for as long.
+struct Calls {
+    all: Vec<Call>,
+    _described: Option<TempDir>,
+}
+
+impl Calls {
+    /// What is wrong with one is found before any runs.
+    fn of(sweep: &Sweep) -> Result<Self, Failure> {
+        let is_own = |argument: &String| {
+            let name = argument.trim_start_matches("--").split('=').next().unwrap_or_default();
+            argument.starts_with("--") && OWN.contains(&name)
+        };
+        let mut arguments = sweep.points().iter().flat_map(|point| sweep.arguments(point, None));
+        if let Some(own) = arguments.find(is_own) {
+            return Err(Failure::Usage(format!(
+                "{own} is not for a sweep: each point is a run whose results go to the folder; leave it out"
+            )));
+        }
+        if sweep.arguments(&sweep.points()[0], None).iter().any(|argument| argument == "-") {
+            return Err(Failure::Usage(
+                "standard input is not for a sweep: its points read it many times; give a file"
+                    .into(),
+            ));
+        }
+        let described = described(sweep)?;
+        let call = |point: &Point| {
+            let call = Call::of(sweep, point, described.as_ref().map(TempDir::path))?;
+            call.check(point)?;
+            Ok(call)
+        };
+        let all = sweep.points().iter().map(call).collect::<Result<_, Failure>>()?;
+        Ok(Self { all, _described: described })
     }
-    if sweep.arguments(&sweep.points()[0]).iter().any(|argument| argument == "-") {
-        return Err(Failure::Usage(
-            "standard input is not for a sweep: its points read it many times; give a file".into(),
-        ));
+}
+
+/// The files of the stacks and drives that a sweep describes; none if it describes none.
+fn described(sweep: &Sweep) -> Result<Option<TempDir>, Failure> {
+    if !sweep.has_described() {
+        return Ok(None);
     }
-    let call = |point: &Point| {
-        let call = Call::of(sweep, point)?;
-        call.check(point)?;
-        Ok(call)
-    };
-    sweep.points().iter().map(call).collect()
+    let folder = tempfile::tempdir().map_err(Failure::failed)?;
+    sweep.write_described(folder.path(), &here()?).map_err(Failure::failed)?;
+    Ok(Some(folder))
+}
+
+/// The directory of the call.
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    let failed = |error| Failure::Failed(format!("the current directory is not known: {error}"));
+    std::env::current_dir().map_err(failed)
 }
 
 /// This machine can hold each point.
@@ -384,7 +412,11 @@ fn check_memory(sweep: &Sweep, calls: &[Call]) -> Result<(), Failure> {
 fn list(sweep: &Sweep) -> Result<(), Failure> {
     let command = sweep.command.name();
     let line = |point: &Point| {
-        format!("{:6} dovetail {command} {}\n", point.number, sweep.arguments(point).join(" "))
+        format!(
+            "{:6} dovetail {command} {}\n",
+            point.number,
+            sweep.arguments(point, None).join(" ")
+        )
     };
     print(&sweep.points().iter().map(line).collect::<String>())
 }
@@ -398,7 +430,8 @@ pub(crate) fn perform_point(
     point: &Point,
     stop: &AtomicBool,
 ) -> Result<Option<(Record, Option<String>)>, Failure> {
-    let call = Call::of(sweep, point)?;
+    let described = described(sweep)?;
+    let call = Call::of(sweep, point, described.as_ref().map(TempDir::path))?;
     let drives = Prepared::within(memory::in_all());
     call.new_drives()?.iter().for_each(|drive| drives.expect(drive));
     Ok(outcome(&call, sweep.series, stop, &drives).into_record(point))
@@ -466,8 +499,8 @@ mod tests {
 
     /// The table and the whole results of a sweep.
     fn performed(sweep: &Sweep, drives: &Prepared, threads: usize) -> Vec<String> {
-        let (calls, stop) = (calls(sweep).unwrap(), AtomicBool::new(false));
-        let points = Points { sweep, calls: &calls, drives, threads, stop: &stop };
+        let (calls, stop) = (Calls::of(sweep).unwrap(), AtomicBool::new(false));
+        let points = Points { sweep, calls: &calls.all, drives, threads, stop: &stop };
         let results = tempfile::tempdir().unwrap();
         let folder = Folder::open(results.path(), sweep, "test", Shard::WHOLE).unwrap();
         let done = points.perform((&folder, Shard::WHOLE), false, |_, _| {}).unwrap();

@@ -112,11 +112,13 @@ pub fn entries(
         let mut below = Vec::new();
         for entry in inside {
             let path = [&folder[..], b"/", &entry.name].concat();
-            let target = |tree: &mut dyn Tree| match mode::is_symlink(entry.kind) {
-                true => tree.read_link(entry.ino).map(Some),
-                false => Ok(None),
-            };
-            match tree.attr(entry.ino).and_then(|attr| Ok((attr, target(tree)?))) {
+            let attr = tree.attr(entry.ino);
+            let with_target = attr.and_then(|attr| {
+                let is_link = mode::is_symlink(attr.mode);
+                let target = is_link.then(|| tree.read_link(entry.ino)).transpose()?;
+                Ok((attr, target))
+            });
+            match with_target {
                 Ok((attr, target)) => {
                     if recursive && attr.is_dir() && seen.insert(entry.ino) {
                         below.push((path.clone(), entry.ino));

@@ -42,6 +42,19 @@ pub enum SweepError {
         /// The first thing that is not the same.
         difference: String,
     },
+    /// A file of this machine is not that of the machine on which the sweep was begun.
+    #[error(
+        "{name} is another file here ({found}) than where the sweep was begun ({expected}): workers need the files that \
+         it names at the same paths"
+    )]
+    OtherFile {
+        /// The file.
+        name: String,
+        /// Its content here.
+        found: String,
+        /// Its content there.
+        expected: String,
+    },
     /// A folder without a sweep.
     #[error("{} holds no results of a sweep: {file} is missing", folder.display())]
     NoSweep {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use crate::error::SweepError;
@@ -11,9 +11,15 @@ use crate::sweep::Sweep;
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 20;
 
+/// Content of files by their names.
+pub type Fingerprints = BTreeMap<String, String>;
+
 /// Length and CRC-32 of each file that the sweep names: jobs, traces, stacks, drives. Files that
 /// these name in turn are not looked at.
-pub(crate) fn fingerprints(sweep: &Sweep) -> Result<BTreeMap<String, String>, SweepError> {
+///
+/// # Errors
+/// [`SweepError::Io`] of a file that cannot be read.
+pub fn fingerprints(sweep: &Sweep) -> Result<Fingerprints, SweepError> {
     let mut all = BTreeMap::new();
     for name in sweep.names() {
         let path = Path::new(name);
@@ -24,6 +30,25 @@ pub(crate) fn fingerprints(sweep: &Sweep) -> Result<BTreeMap<String, String>, Sw
         }
     }
     Ok(all)
+}
+
+/// The files are those whose fingerprints were taken on another machine.
+///
+/// # Errors
+/// [`SweepError::OtherFile`], [`SweepError::Io`].
+pub fn check_files(expected: &Fingerprints) -> Result<(), SweepError> {
+    for (name, expected) in expected {
+        let path = Path::new(name);
+        let found = match fingerprint(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => "no file".into(),
+            read => read.map_err(|source| SweepError::Io { path: path.into(), source })?,
+        };
+        if found != *expected {
+            let (name, expected) = (name.clone(), expected.clone());
+            return Err(SweepError::OtherFile { name, found, expected });
+        }
+    }
+    Ok(())
 }
 
 fn fingerprint(path: &Path) -> std::io::Result<String> {

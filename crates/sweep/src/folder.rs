@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SweepError;
-use crate::files::fingerprints;
+use crate::files::{Fingerprints, fingerprints};
 use crate::record::Record;
 use crate::shard::Shard;
 use crate::sweep::Sweep;
@@ -39,7 +39,7 @@ struct Head {
     program: String,
     sweep: Sweep,
     /// Content of the files that it names, as of its begin.
-    files: BTreeMap<String, String>,
+    files: Fingerprints,
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> SweepError + '_ {
@@ -252,11 +252,7 @@ fn check_same(folder: &Path, found: &Head, sweep: &Sweep, program: &str) -> Resu
     Ok(())
 }
 
-fn check_files(
-    folder: &Path,
-    found: &Head,
-    files: &BTreeMap<String, String>,
-) -> Result<(), SweepError> {
+fn check_files(folder: &Path, found: &Head, files: &Fingerprints) -> Result<(), SweepError> {
     let is_other = |(name, of): &(&String, &String)| files.get(*name) != Some(*of);
     found.files.iter().find(is_other).map_or(Ok(()), |(name, _)| {
         let difference = format!("{name} has changed since they were begun");

@@ -25,13 +25,14 @@
 //! let point = &sweep.points()[3];
 //! assert_eq!(point.name(), "op=12 seed=2");
 //! assert_eq!(
-//!     sweep.arguments(point),
+//!     sweep.arguments(point, None),
 //!     ["w100.trace", "--drive=femu-32g", "--precondition", "--op=12", "--seed=2"]
 //! );
 //! # Ok(())
 //! # }
 //! ```
 
+mod described;
 mod error;
 mod files;
 mod folder;
@@ -43,6 +44,7 @@ mod sweep;
 mod table;
 
 pub use error::SweepError;
+pub use files::{Fingerprints, check_files, fingerprints};
 pub use folder::{Folder, merge, read};
 pub use perform::{Outcome, Performed, run, waiting};
 pub use record::Record;

@@ -1,10 +1,12 @@
 //! A sweep's file, and its points.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::described::{Described, absolute};
 use crate::error::SweepError;
 use crate::setting::{scalar, values};
 
@@ -46,6 +48,8 @@ pub struct Sweep {
     inputs: Vec<String>,
     options: Vec<Named>,
     points: Vec<Point>,
+    #[serde(default)]
+    described: Described,
     /// The whole result of each point is kept, with series and histograms, beside its row.
     pub series: bool,
 }
@@ -80,6 +84,10 @@ struct Text {
     points: Vec<Table>,
     #[serde(default)]
     keep: Keep,
+    #[serde(default)]
+    stacks: BTreeMap<String, Table>,
+    #[serde(default)]
+    drives: BTreeMap<String, Table>,
 }
 
 #[derive(Default, Deserialize)]
@@ -110,8 +118,9 @@ impl Sweep {
         let listed =
             text.points.iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(setting)?;
         let points = combine(&listed, &axes).map_err(setting)?;
+        let described = Described::of(text.stacks, text.drives).map_err(setting)?;
         let (command, inputs, series) = (text.command, text.inputs, text.keep.series);
-        let sweep = Self { command, inputs, options, points, series };
+        let sweep = Self { command, inputs, options, points, described, series };
         sweep.check().map_err(setting)?;
         Ok(sweep)
     }
@@ -145,34 +154,84 @@ impl Sweep {
     /// The sweep with a single point, as one who performs just that needs it.
     #[must_use]
     pub fn of_one(&self, point: &Point) -> Self {
-        let (command, series) = (self.command, self.series);
-        let (inputs, options) = (self.inputs.clone(), self.options.clone());
-        Self { command, inputs, options, points: vec![point.clone()], series }
+        Self { points: vec![point.clone()], ..self.clone() }
     }
 
-    /// Arguments of a point behind the command's name, as a shell would hand them over.
-    pub fn arguments(&self, point: &Point) -> Vec<String> {
-        let shared = self.options.iter().flat_map(|(name, values)| {
-            values.iter().filter_map(move |value| argument(name, value))
-        });
-        let own = point.values.iter().filter_map(|(name, value)| argument(name, value));
-        self.inputs.iter().cloned().chain(shared).chain(own).collect()
+    /// The same with each file by its path from the root, for one who performs it in another
+    /// directory; `at` is the directory of the call.
+    #[must_use]
+    pub fn absolute(&self, at: &Path) -> Self {
+        let mut sweep = self.clone();
+        sweep.inputs.iter_mut().for_each(|input| *input = absolute(input, at));
+        let place = |value: &mut String| {
+            let each = value.split(',').map(|name| absolute(name, at));
+            *value = each.collect::<Vec<_>>().join(",");
+        };
+        let options = sweep.options.iter_mut().filter(|(name, _)| Described::has(name));
+        options.flat_map(|(_, values)| values).for_each(place);
+        let axes = sweep.points.iter_mut().flat_map(|point| &mut point.values);
+        axes.filter(|(name, _)| Described::has(name)).for_each(|(_, value)| place(value));
+        sweep.described.absolute(at);
+        sweep
+    }
+
+    /// Arguments of a point behind the command's name, as a shell would hand them over. With a
+    /// folder that [`Sweep::write_described`] filled, its files stand for what the sweep describes.
+    pub fn arguments(&self, point: &Point, described: Option<&Path>) -> Vec<String> {
+        let argument = |name: &str, value: &str| {
+            let placed = described.map(|folder| self.described.placed(name, value, folder));
+            argument(name, placed.as_deref().unwrap_or(value))
+        };
+        let options = self.options.iter();
+        let shared = options.flat_map(|(name, values)| values.iter().map(move |v| (name, v)));
+        let own = point.values.iter().map(|(name, value)| (name, value));
+        let options = shared.chain(own).filter_map(|(name, value)| argument(name, value));
+        self.inputs.iter().cloned().chain(options).collect()
+    }
+
+    /// The sweep has stacks or drives of its own.
+    pub fn has_described(&self) -> bool {
+        self.described.each().next().is_some()
+    }
+
+    /// Writes the stacks and drives that the sweep describes into a folder, a file each. Files that
+    /// these name in turn are found from the directory of the call, `at`.
+    ///
+    /// # Errors
+    /// [`SweepError::Io`].
+    pub fn write_described(&self, folder: &Path, at: &Path) -> Result<(), SweepError> {
+        let mut described = self.described.clone();
+        described.absolute(at);
+        described.write(folder)
     }
 
     /// Inputs, and values of options and axes, that may name files.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         let options = self.options.iter().flat_map(|(_, values)| values);
         let axes = self.points.iter().flat_map(|point| &point.values).map(|(_, value)| value);
         let values = options.chain(axes).flat_map(|value| value.split(','));
         self.inputs.iter().map(String::as_str).chain(values)
     }
 
-    /// A name stands in one place: as an option, or as an axis.
+    /// A name stands in one place: as an option, or as an axis. What is described is used.
     fn check(&self) -> Result<(), Fault> {
         let twice =
             self.axes().into_iter().find(|axis| self.options.iter().any(|(name, _)| name == axis));
-        twice.map_or(Ok(()), |name| {
-            Err((name.into(), "it is an option and an axis; leave one out".into()))
+        if let Some(name) = twice {
+            return Err((name.into(), "it is an option and an axis; leave one out".into()));
+        }
+        let options =
+            self.options.iter().flat_map(|(name, all)| all.iter().map(move |v| (name, v)));
+        let axes = self.points.iter().flat_map(|point| point.values.iter().map(|(n, v)| (n, v)));
+        let used: HashSet<(&str, &str)> = options
+            .chain(axes)
+            .flat_map(|(name, value)| value.split(',').map(move |one| (name.as_str(), one)))
+            .collect();
+        self.described.each().find(|each| !used.contains(each)).map_or(Ok(()), |(option, name)| {
+            Err((
+                format!("{option}s.{name}"),
+                format!("no point has this {option}; name it in {option}"),
+            ))
         })
     }
 }
@@ -315,9 +374,45 @@ mod tests {
             [axes.define]\nBS = ['4k']\n";
         let sweep = sweep(text).unwrap();
         assert_eq!(
-            sweep.arguments(&sweep.points()[0]),
+            sweep.arguments(&sweep.points()[0], None),
             ["a.fio", "--stack=f2fs", "--stack=ext4", "--final-sync", "-DSIZE=8m", "-DBS=4k"]
         );
+    }
+
+    #[test]
+    fn what_a_sweep_describes_is_a_file_of_each_who_performs_it() {
+        let text = "[axes]\nstack = ['mine', 'ext4']\n[stacks.mine]\nfilesystem = 'f2fs'\ndrive = 'd.toml'\n";
+        let sweep = sweep(text).unwrap();
+        let point = &sweep.points()[0];
+        assert_eq!(point.name(), "stack=mine");
+        assert_eq!(sweep.arguments(point, None), ["a.fio", "--stack=mine"]);
+        let (here, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(here.path().join("d.toml"), "").unwrap();
+        sweep.write_described(folder.path(), here.path()).unwrap();
+        let path = folder.path().join("stack/mine.toml");
+        let file = std::fs::read_to_string(&path).unwrap();
+        let drive = here.path().join("d.toml");
+        assert!(file.contains("name = \"mine\""), "{file}");
+        assert!(file.contains(&format!("drive = \"{}\"", drive.display())), "{file}");
+        let expected = format!("--stack={}", path.display());
+        assert_eq!(sweep.arguments(point, Some(folder.path())), ["a.fio".into(), expected]);
+        let other = sweep.arguments(&sweep.points()[1], Some(folder.path()));
+        assert_eq!(other, ["a.fio", "--stack=ext4"]);
+    }
+
+    #[test]
+    fn files_have_their_paths_for_those_who_are_elsewhere() {
+        let here = tempfile::tempdir().unwrap();
+        for name in ["a.fio", "x.toml", "fileserver", "4k"] {
+            std::fs::write(here.path().join(name), "").unwrap();
+        }
+        let at = |name: &str| here.path().join(name).display().to_string();
+        let text = "[options]\nstack = 'x.toml,ext4'\n[axes.define]\nBS = ['4k']\n";
+        let away = sweep(text).unwrap().absolute(here.path());
+        let expected = [at("a.fio"), format!("--stack={},ext4", at("x.toml")), "-DBS=4k".into()];
+        assert_eq!(away.arguments(&away.points()[0], None), expected);
+        let named = Sweep::parse("command = 'bench'\ninputs = ['fileserver']", "s").unwrap();
+        assert_eq!(named.absolute(here.path()).inputs(), ["fileserver"]);
     }
 
     #[test]
@@ -330,6 +425,9 @@ mod tests {
             ("[axes]\nop = [7]\nseed = [1, 2, 1]\n", "the point op=7 seed=1 is there twice"),
             ("[[points]]\nop = 7\n[[points]]\nop = 7\n", "the point op=7 is there twice"),
             ("[options]\nop = { from = 1 }\n", "op: give a number or a text"),
+            ("[stacks.mine]\nfilesystem = 'f2fs'\n", "stacks.mine: no point has this stack"),
+            ("[options]\ndrive = 'a/b'\n[drives.'a/b']\nbase = 'x'\n", "a name has letters"),
+            ("[options]\ndrive = 'd'\n[drives.d]\nname = 'e'\n", "is another one; leave that out"),
             (
                 "[axes]\na = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }\n",
                 "4000000 points",

@@ -42,10 +42,10 @@ fn load(arguments: &Arguments, name: &str) -> Result<Stack, Failure> {
 fn on_drive(arguments: &Arguments, stack: &Stack, profile: Option<&str>) -> Result<Stack, Failure> {
     let mut stack = stack.clone();
     if let Some(profile) = profile {
-        drive::load(profile)?;
+        let name = drive::load(profile)?.name;
         stack.drive = profile.into();
         if arguments.drive.len() > 1 {
-            stack.name += &format!(", {profile}");
+            stack.name += &format!(", {name}");
         }
     }
     Ok(stack)
