@@ -205,6 +205,7 @@ fn synchronous_writes_are_synced_one_by_one() {
     let syncs =
         played.iter().filter(|p| matches!(p.call, Call::Sync { data_only: true, .. })).count();
     assert_eq!(syncs, 8);
+    assert_eq!(data(&played).iter().map(|p| p.under_way).max(), Some(4), "others go on meanwhile");
 }
 
 #[test]

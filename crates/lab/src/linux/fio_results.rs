@@ -109,14 +109,15 @@ impl FioOutput {
             let ends = of_phase.map(|job| starts[now] + delay(job) + job.runtime());
             starts[now + 1] = ends.fold(starts[now], SimTime::max);
         }
+        let failed = self.jobs.iter().find(|job| job.error != 0);
         let record = |job: &FioJob| {
             let record = job.record(starts[phase(job)] + delay(job));
-            if record.latencies.count() < job.calls() {
+            // one that failed has calls without latencies
+            if record.latencies.count() < job.calls() && failed.is_none() {
                 return Err(format!("job {}: not every latency is told", job.jobname));
             }
             Ok(record)
         };
-        let failed = self.jobs.iter().find(|job| job.error != 0);
         Ok(Records {
             threads: self.jobs.iter().map(record).collect::<Result<_, _>>()?,
             jobs: self.jobs.iter().map(|job| job.jobname.clone()).collect(),
@@ -169,5 +170,10 @@ mod tests {
         silent["write"]["lat_ns"] = json!({});
         let output: FioOutput = serde_json::from_value(json!({ "jobs": [silent] })).unwrap();
         assert!(output.records(&file, SimTime::ZERO).unwrap_err().contains("job a"));
+        let mut failed = job("a", 0, 1);
+        failed["write"]["lat_ns"] = json!({});
+        failed["error"] = 28.into();
+        let found = records("[a]\nsize=1m\n", vec![failed]);
+        assert_eq!(found.error, Some(("a".into(), 28)));
     }
 }

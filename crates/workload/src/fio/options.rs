@@ -430,7 +430,6 @@ pub static OPTIONS: &[JobOption] = &[
     inert("stats"),
     inert_flag("thread"),
     inert("uid"),
-    inert("unified_rw_reporting"),
     inert("unique_filename"),
     inert("unit_base"),
     inert_flag("userspace_reap"),
@@ -441,10 +440,7 @@ pub static OPTIONS: &[JobOption] = &[
     inert("verify_interval"),
     inert("verify_offset"),
     inert("verify_pattern"),
-    inert("verify_state_load"),
     inert("verify_state_save"),
-    inert("write_hist_log"),
-    inert("write_iolog"),
     inert_flag("zero_buffers"),
     // They would change the I/O.
     refused("allow_file_create", &["1"]),
@@ -512,11 +508,16 @@ pub static OPTIONS: &[JobOption] = &[
     refused("trim_percentage", &["0"]).instead("write rw=randtrim or rw=trimwrite"),
     refused("trim_verify_zero", &["0"]).instead("write rw=randtrim or rw=trimwrite"),
     refused("uncached", &["0"]).instead("give direct=1"),
+    refused("unified_rw_reporting", &["0", "none"]).instead("results are by direction"),
     refused("unlink_each_loop", &["0"]),
     refused("verify_backlog", &["0"]),
     refused("verify_backlog_batch", &["0"]),
     refused("verify_only", &["0"]),
+    refused("verify_state_load", &["0"]),
     refused("write_barrier", &["0"]),
+    refused("write_hist_log", &[]).instead("ask for write_lat_log"),
+    refused("write_iolog", &[])
+        .instead("a recording is made with blktrace; see `dovetail help traces`"),
     refused("zone_reset_frequency", &["0"])
         .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),
     refused("zone_reset_threshold", &["0"])

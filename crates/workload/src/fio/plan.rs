@@ -173,14 +173,15 @@ impl Plan {
         let known = self.files.size(file);
         let whole = file_size(settings, known, rng);
         // of what the file has before the job, as in fio: of a new file, nothing
-        let of = |extent: Extent| match extent {
-            Extent::Bytes(bytes) => bytes,
-            percent @ Extent::Percent(_) => whole_blocks(settings, percent.of(known)),
-        };
+        let of = |extent: Extent| extent.of(known);
         let increment =
             of(settings.offset_increment).checked_mul(clone).filter(|bytes| *bytes <= BYTES_MAX);
         let start =
             of(settings.offset).saturating_add(increment.ok_or("has an offset beyond 1 PiB")?);
+        let of_percent = [settings.offset, settings.offset_increment]
+            .iter()
+            .any(|extent| matches!(extent, Extent::Percent(_)));
+        let start = if of_percent { start.next_multiple_of(block_min(settings)) } else { start };
         let start = if settings.file_append { start + known } else { start };
         let all = whole.unwrap_or(known);
         let rest = all.saturating_sub(start);

@@ -325,6 +325,12 @@ impl Settings {
         if self.engine.is_async() && self.direct { self.iodepth } else { 1 }
     }
 
+    /// Each write is synced as it ends (`sync`), while others are under way: the kernel does so for
+    /// asynchronous requests past the page cache.
+    pub(super) const fn syncs_beside(&self) -> bool {
+        !matches!(self.sync, SyncWrites::No) && self.depth() > 1
+    }
+
     /// The page cache of a file is dropped when it is opened. What was read on purpose stays.
     pub(super) const fn invalidates(&self) -> bool {
         self.invalidate && !self.pre_read

@@ -43,6 +43,10 @@ pub(super) struct Thread {
     draining: bool,
     /// Another call is under way, and nothing goes beside it.
     blocked: bool,
+    /// Syncs of writes that have ended, with `sync` and more than one call at a time.
+    syncs: VecDeque<Call>,
+    /// Those that are under way.
+    syncing: u32,
     wake: Option<SimTime>,
     begin: SimTime,
     rate: Option<Rate>,
@@ -95,6 +99,8 @@ impl Thread {
             in_flight: 0,
             draining: false,
             blocked: false,
+            syncs: VecDeque::new(),
+            syncing: 0,
             wake: None,
             begin: SimTime::ZERO,
             rate: None,
@@ -143,6 +149,10 @@ impl Thread {
 
     pub(super) fn next(&mut self, now: SimTime, users: &mut Users) -> Step {
         loop {
+            if let Some(sync) = self.syncs.pop_front() {
+                self.syncing += 1;
+                return Step::Call(sync);
+            }
             if self.blocked {
                 return Step::Wait;
             }
@@ -160,10 +170,21 @@ impl Thread {
     }
 
     pub(super) fn ended(&mut self, call: &Call) {
-        if Direction::of(call).is_some() {
-            self.in_flight = self.in_flight.saturating_sub(1);
-        } else {
-            self.blocked = false;
+        match *call {
+            Call::Write { file, .. } if self.settings.syncs_beside() => {
+                // through when it is synced
+                let data_only = self.settings.sync == SyncWrites::Data;
+                self.syncs.push_back(Call::Sync { file, data_only });
+            }
+            // one that `fsync` asks for beside them counts as the last
+            Call::Sync { .. } if self.syncing > 0 => {
+                self.syncing -= 1;
+                self.in_flight = self.in_flight.saturating_sub(1);
+            }
+            _ if Direction::of(call).is_some() => {
+                self.in_flight = self.in_flight.saturating_sub(1);
+            }
+            _ => self.blocked = false,
         }
         // Threads that wait for this one are asked right after its last call: it must be done by
         // then.
@@ -192,9 +213,7 @@ impl Thread {
 
     /// fio's asynchronous engines sync without waiting for what is under way.
     fn goes_beside_data(&self, call: &Call) -> bool {
-        matches!(call, Call::Sync { .. })
-            && self.settings.sync == SyncWrites::No
-            && self.settings.depth() > 1
+        matches!(call, Call::Sync { .. }) && self.settings.depth() > 1
     }
 
     /// Decides on further calls; a step if there is nothing to call now.
@@ -518,6 +537,7 @@ impl Thread {
         }
         let file = self.file(at);
         match self.settings.sync {
+            _ if self.settings.syncs_beside() => {}
             SyncWrites::No => {}
             SyncWrites::All => self.pending.push_back(Call::Sync { file, data_only: false }),
             SyncWrites::Data => self.pending.push_back(Call::Sync { file, data_only: true }),
@@ -535,8 +555,9 @@ impl Thread {
         }
     }
 
+    /// A job whose writes take all of its time reads nothing back, as in fio.
     const fn reads_back(&self) -> bool {
-        self.settings.verify && self.settings.do_verify
+        self.settings.verify && self.settings.do_verify && !self.settings.time_based
     }
 
     fn open(&mut self, at: usize) {
