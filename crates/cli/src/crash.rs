@@ -17,23 +17,27 @@ use crate::output::{Outputs, check_writable, is_stdout, write};
 use crate::signals::stop_flag;
 use crate::{Failure, print};
 
+/// Text below the options' help.
+const JOBS: &str = "\
+JOB is one of
+  ace-1        all sequences of an operation and an fsync, fdatasync or sync, as
+               CrashMonkey's ACE
+  ace-2        sequences of two, --count of them
+  random       random operations, a run for each seed of --seeds
+  a text file  of operations, one a line (create, write, fsync, ...), played
+               with three clocks
+  a fio job, a personality's name, or a file-level trace, as in `dovetail bench`";
+
 /// Cut the power of whole stacks and hold what is left against what was promised.
 ///
 /// A workload is played on each stack (file system over drive) in virtual time. At many moments the
 /// power is cut: the drive loses its volatile memory, programs and erases under way are torn. What
 /// is left is recovered, mounted, checked, and compared with what fsync, sync and the design
 /// promise. What no promise explains is a violation; the exit code is 1 then.
-///
-/// JOB is one of
-///   ace-1        all sequences of an operation and an fsync, fdatasync or sync (CrashMonkey's ACE)
-///   ace-2        sequences of two, --count of them
-///   random       random operations, a run for each seed of --seeds
-///   a text file  of operations, one a line (create, write, fsync, ...), played with three clocks
-///   a fio job, a personality's name, or a file-level trace, as in `dovetail bench`
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = JOBS)]
 pub(crate) struct Arguments {
-    /// The workload: see above.
+    /// The workload: one of those below.
     job: String,
     /// Stacks by name (see `dovetail stack list`) or .toml file.
     #[arg(long, short, required = true, value_delimiter = ',')]

@@ -16,7 +16,7 @@ use crate::output::Outputs;
 use crate::provenance::provenance;
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
-use crate::{Failure, drive, print};
+use crate::{Failure, complain, drive, print};
 
 /// Files of the kernel that are compiled, about.
 const FILES: u64 = 1950;
@@ -37,6 +37,9 @@ pub(crate) struct BuildArguments {
     /// The archive of the source of Linux 6.12.
     #[arg(long, value_name = "FILE", default_value = SOURCE)]
     source: PathBuf,
+    /// Build it again if it is there.
+    #[arg(long)]
+    force: bool,
 }
 
 /// Run a command in a Linux guest on a simulated drive, in virtual time.
@@ -91,6 +94,10 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 }
 
 fn build(arguments: &BuildArguments) -> Result<(), Failure> {
+    if let Some(path) = dovetail_linux::built().filter(|_| !arguments.force) {
+        complain("the kernel is there; --force builds it again");
+        return print(&format!("{}\n", path.display()));
+    }
     let bar = ProgressBar::new(FILES);
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:24} {percent:>3}%, {eta} left") {
         bar.set_style(style);

@@ -406,9 +406,13 @@ fn summary(image: &Path, report: &MkfsReport) -> String {
         |count: u32| format_bytes(u64::from(count) * u64::from(BLOCKS_IN_SEGMENT) * BLOCK_SIZE);
     let kept = segments(report.overprovision_segments);
     let free = segments(report.reserved_segments);
+    let read_only = match features.has(Features::CASEFOLD) {
+        true => "a volume with casefold is read here, and written by Linux alone\n",
+        false => "",
+    };
     format!(
         "{image}: an F2FS volume of {size}, UUID {uuid}, label {:?}, features {features}\n\
-         {users} for files; {kept} overprovision, of which {free} stay free for cleaning\n",
+         {users} for files; {kept} overprovision, of which {free} stay free for cleaning\n{read_only}",
         superblock.label
     )
 }

@@ -18,10 +18,10 @@ use crate::{Failure, print, reproduce};
 
 /// Text below the options' help.
 const HELP: &str = "\
-Of runs it is the report that --report wrote, byte for byte. Several files make one
-report, their runs beside each other, if they have one workload, scale and seed.
-Of a sweep it draws any figure over any axis, a line for each combination of the
-other axes, and says which combination is best and which axis matters.";
+Of runs it is the report that --report wrote, byte for byte. Several files make one report, their \
+runs beside each other, if they have one workload, scale and seed.
+Of a sweep it draws any figure over any axis, a line for each combination of the other axes, and says \
+which combination is best and which axis matters.";
 
 /// Make the HTML report of results that were written before, or of a sweep.
 #[derive(Debug, Args)]

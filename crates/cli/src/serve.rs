@@ -169,6 +169,11 @@ fn open(name: &str, arguments: &Arguments) -> Result<(Drive, Option<ImageLock>),
     if dovetail_image::is_drive(path) {
         return open_file(path, arguments);
     }
+    if path.exists() && path.extension().is_none_or(|extension| extension != "toml") {
+        return Err(Failure::Failed(format!(
+            "{name} is no drive file: `dovetail drive make` makes one, whose size a profile says"
+        )));
+    }
     let profile = drive::load(name)?;
     let overrides = Overrides {
         scale: arguments.scale,

@@ -90,6 +90,11 @@ pub enum Incompatible {
         "the volume has no journal, without which it is read but not written: mount it with the option ro"
     )]
     NoJournal,
+    /// The journal is not to be looked at, on a mount that writes.
+    #[error(
+        "noload and norecovery leave the journal alone, which a mount that writes needs: add ro"
+    )]
+    NoLoad,
     /// The journal lies on another device.
     #[error("the volume's journal lies on another device, which is not supported")]
     ExternalJournal,

@@ -114,6 +114,11 @@ fn what_is_damaged_is_named() {
     // a lost magic number is damage where there is a backup
     let volume = Volume::open(damaged(1024 + 0x38, false)).unwrap();
     assert!(volume.superblock_damage().unwrap().to_string().contains("s_magic"));
+    // the revision and the features that must be known, of which the checksum says that they are none
+    for offset in [0x4d, 0x62] {
+        let volume = Volume::open(damaged(1024 + offset, false)).unwrap();
+        assert!(first(volume.superblock_damage().unwrap()), "{offset:#x}");
+    }
     assert_eq!(read_all(damaged(1024 + 0x38, false)), Ok((2216, 0)));
     // by the backup the volume is what it is by the first one, what its journal holds included
     let volume = Volume::open(damaged(1024 + 0x30, false)).unwrap();

@@ -91,9 +91,10 @@ fn check_same(bytes: u64, options: &MkfsOptions, arguments: &[&str]) {
 fn defaults_are_those_of_mke2fs_byte_for_byte() {
     // KiB: one group; a few; a last group that is too small; a flex group that begins anew; 2 and 4
     // KiB blocks' sizes
-    for kib in
-        [1024, 2560, 4096, 8192, 8256, 32_768, 65_536, 139_264, 139_272, 147_456, 204_800, 400_000]
-    {
+    for kib in [
+        1024, 2047, 2048, 2100, 2560, 4096, 8192, 8256, 32_768, 65_536, 139_264, 139_272, 147_456,
+        204_800, 400_000,
+    ] {
         for (kind, name) in [(Kind::Ext2, "ext2"), (Kind::Ext3, "ext3"), (Kind::Ext4, "ext4")] {
             check_same(kib << 10, &options(kind), &["-t", name]);
         }

@@ -5,7 +5,7 @@
 use crate::common::manifest::{Manifest, differences, of_volume};
 use crate::common::{TempImage, kernel_image, manifest_lines};
 use dovetail_block::{BlockDevice, Command, MemoryDevice};
-use dovetail_ext::{Ext, Options, Volume};
+use dovetail_ext::{Ext, Incompatible, Options, Volume};
 use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_testkit::{RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
@@ -139,6 +139,15 @@ fn content_waits_for_thirty_seconds_and_a_checkpoint_for_as_long() {
     fs.fsync(file, false).unwrap();
     let mut again = mount(fs.device().clone(), "ro,noload");
     assert_eq!(again.getattr(file).unwrap().size, 40_960, "without the journal");
+}
+
+#[test]
+fn a_mount_that_writes_does_not_leave_the_journal_alone() {
+    for options in ["noload", "norecovery"] {
+        let options = Options::parse(options).unwrap();
+        let error = Ext::mount(empty("-t ext4 -b 4096"), options, SimTime::ZERO).err();
+        assert_eq!(error, Some(Incompatible::NoLoad.into()));
+    }
 }
 
 #[test]

@@ -131,6 +131,11 @@ pub enum Incompatible {
     /// Features that can be read, but whose structures are not kept right by changes.
     #[error("the volume uses {0}, which is read but not written: mount it with the option ro")]
     Unmaintained(crate::format::Features),
+    /// A volume without most of its logs, which nobody writes.
+    #[error(
+        "the volume has the feature readonly: its files are read (ls, cat, extract), and it is neither mounted nor checked"
+    )]
+    ReadOnlyVolume,
     /// The last checkpoint says that something is wrong or unfinished.
     #[error(
         "the last checkpoint is marked \"{0}\": check the volume first, or mount it with the option ro"

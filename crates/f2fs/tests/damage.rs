@@ -6,9 +6,11 @@ use dovetail_vfs::kit::VolumeTree;
 use std::sync::OnceLock;
 
 use crate::common::bed::{Bed, copied, zoned_beds};
-use crate::common::{kernel_image, tool};
+use crate::common::{kernel_image, mkfs, tool};
 use dovetail_block::{BlockDevice, Lba, MemoryDevice};
-use dovetail_f2fs::{ClusterFault, Corrupt, Damage, Error, Visit, Volume};
+use dovetail_f2fs::fsck::{self, Finding};
+use dovetail_f2fs::{ClusterFault, Corrupt, Damage, Error, F2fs, Incompatible, Visit, Volume};
+use dovetail_time::SimTime;
 use proptest::prelude::*;
 
 /// A small image, and the blocks in it that are not zero.
@@ -199,6 +201,30 @@ fn one_good_superblock_and_one_good_checkpoint_pack_are_enough() {
         matches!(error, Error::Corrupt(Corrupt::Format(Damage::BothSuperblocks { .. }))),
         "{error}"
     );
+}
+
+/// The first copy says what nobody can do; the second one is whole.
+#[test]
+fn a_superblock_that_cannot_be_true_gives_way_to_its_copy() {
+    let whole = mkfs(64 << 20, &["-q"]);
+    for (offset, byte) in [(0x886, 0x5a), (0x25, 0x5a)] {
+        let mut damaged = whole.clone();
+        damaged.bytes_mut(Lba(0)).unwrap()[1024 + offset] ^= byte;
+        assert!(Volume::open(damaged.clone()).is_ok(), "{offset:#x}");
+        let found = fsck::check(damaged, fsck::Options::default(), |_| {}).unwrap();
+        let is_named = |f: &Finding| matches!(f, Finding::SuperblockCopy { copy: 0, .. });
+        assert!(found.findings.iter().any(is_named), "{offset:#x}");
+    }
+}
+
+#[test]
+fn a_volume_that_nobody_writes_is_read_alone() {
+    let device = mkfs(200 << 20, &["-q", "-O", "ro"]);
+    assert!(read_all(device.clone()).is_ok());
+    let refused = Error::from(Incompatible::ReadOnlyVolume);
+    assert_eq!(fsck::check(device.clone(), fsck::Options::default(), |_| {}).unwrap_err(), refused);
+    let options = dovetail_f2fs::Options { read_only: true, ..Default::default() };
+    assert_eq!(F2fs::mount(device, options, SimTime::ZERO).err(), Some(refused));
 }
 
 #[test]

@@ -35,6 +35,12 @@ pub enum MountError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// A mount is there whose process has ended.
+    #[error("{path} is still mounted, and what served it was killed: run `umount {path}` first")]
+    Left {
+        /// The place.
+        path: PathBuf,
+    },
     /// A thread or a signal handler cannot be set up.
     #[error("the mount cannot be served: {0}")]
     Threads(#[source] io::Error),
@@ -77,8 +83,17 @@ pub fn mount(
     mountpoint: &Path,
     options: Options,
 ) -> Result<Session, MountError> {
-    let refuse = |source| MountError::Mountpoint { path: mountpoint.to_path_buf(), source };
+    let refuse = |source: io::Error| {
+        let path = mountpoint.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::NotConnected => MountError::Left { path },
+            _ => MountError::Mountpoint { path, source },
+        }
+    };
     let path = mountpoint.canonicalize().map_err(refuse)?;
+    if !path.is_dir() {
+        return Err(refuse(io::ErrorKind::NotADirectory.into()));
+    }
     let config = options.config();
     let root = fs.root();
     let faults = Faults::new(options.on_error, options.read_only);

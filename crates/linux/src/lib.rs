@@ -49,7 +49,7 @@ pub const FIO_CLOCK: &str = "clocksource=clock_gettime";
 pub use error::LinuxError;
 pub use file_system::FileSystem;
 pub use guest::Guest;
-pub use kernel::{BuildError, Building, SOURCE, build, default_kernel};
+pub use kernel::{BuildError, Building, SOURCE, build, built, default_kernel};
 pub use world::{BEGIN, Cut, END, Ended, Event, World};
 
 /// A word that a shell takes as it is.

@@ -237,6 +237,9 @@ mod tests {
         assert!(error(&written(8, 1)).contains("is 0x8 sectors behind"), "an empty zone");
         assert!(error(&written(0x68, 4)).ends_with("has at most 0x60"), "a closed zone");
         assert!(ZoneReport::parse(&written(0x60, 4)).is_ok());
-        assert!(ZoneReport::parse(&written(0x80, 14)).is_ok(), "a full zone's pointer says nothing");
+        assert!(
+            ZoneReport::parse(&written(0x80, 14)).is_ok(),
+            "a full zone's pointer says nothing"
+        );
     }
 }

@@ -17,11 +17,10 @@ const TROUBLE: u8 = 2;
 
 /// Text below the options' help.
 const HELP: &str = "\
-A and B are files that bench, replay or reproduce wrote with --json=FILE, or folders
-of sweeps. Changes are those of B relative to A, in percent. Runs of one name are
-compared. Those with other seeds are repetitions: a difference of their means counts
-only if it is larger than what seeds alone make in 19 of 20 comparisons (Student's t
-and the standard error over the seeds).
+A and B are files that bench, replay or reproduce wrote with --json=FILE, or folders of sweeps. \
+Changes are those of B relative to A, in percent. Runs of one name are compared. Those with other \
+seeds are repetitions: a difference of their means counts only if it is larger than what seeds alone \
+make in 19 of 20 comparisons (Student's t and the standard error over the seeds).
 
 Exit codes:
   0  nothing changed by more than the threshold and the spread over seeds

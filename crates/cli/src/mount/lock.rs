@@ -59,8 +59,7 @@ fn in_use(image: &Path, write: bool, holder: Option<&str>) -> String {
         (image.display(), holder.map_or(String::new(), |holder| format!(" by {holder}")));
     if write {
         format!(
-            "{image} is mounted already{by}; unmount it first, or end what serves it, or mount it read-only with -o ro \
-             where it is read-only too"
+            "{image} is mounted already{by}; unmount it first, or end what serves it: only mounts with -o ro share an image"
         )
     } else {
         format!("{image} is mounted for writing{by}; unmount it first, or end what serves it")

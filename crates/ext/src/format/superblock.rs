@@ -357,11 +357,12 @@ impl Superblock {
         if raw.s_magic != MAGIC {
             return Err(Error::NotExt { found: raw.s_magic.get() });
         }
-        check_known(raw)?;
         let place = Place::Superblock(group);
+        // first: damage must not pass for something that is not known
         if let Some((found, computed)) = superblock_checksums(bytes) {
             Corrupt::check_checksum(place, found, computed)?;
         }
+        check_known(raw)?;
         Corrupt::check_range(place, "s_log_block_size", raw.s_log_block_size, (0, 2))?;
         let superblock = raw.decode();
         superblock.check(place)?;

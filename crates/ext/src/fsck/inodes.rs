@@ -61,6 +61,10 @@ impl<D: BlockDevice> Checker<D> {
             if inode.mode != 0 && inode.dtime == 0 && !reserved {
                 self.found(Finding::NoDeletionTime { ino });
             }
+            if reserved {
+                // it is in use all the same
+                self.decoded(Inode::parse(bytes, ino, &superblock));
+            }
             return Ok(());
         }
         self.decoded(Inode::parse(bytes, ino, &superblock));

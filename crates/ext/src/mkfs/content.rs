@@ -213,7 +213,9 @@ impl Content {
         };
         let free =
             self.superblock.blocks_count - self.places.space.count(0..self.superblock.blocks_count);
-        let max = MAX_JOURNAL.min(free / 2).min(self.longest_journal());
+        // as mke2fs: one that is asked for leaves half of the room
+        let room = if asked.is_some() { free / 2 } else { free };
+        let max = MAX_JOURNAL.min(room).min(self.longest_journal());
         if !(MIN_JOURNAL..=max).contains(&blocks.into()) {
             return Err(MkfsError::Journal { blocks: blocks.into(), min: MIN_JOURNAL, max });
         }

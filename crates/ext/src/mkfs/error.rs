@@ -45,7 +45,7 @@ pub enum MkfsError {
     #[error("the label is too long: {0} bytes, 16 are allowed")]
     Label(usize),
     /// A journal outside what kernels take, or what the volume has room for.
-    #[error("a journal of {blocks} blocks cannot be made: {min} to {max} are allowed here")]
+    #[error("a journal of {blocks} blocks cannot be made: {}", allowed(*min, *max))]
     Journal {
         /// Blocks that were asked for.
         blocks: u64,
@@ -63,4 +63,12 @@ pub enum MkfsError {
     /// A feature that needs another one.
     #[error("the feature {0} needs the feature {1}")]
     FeatureNeeds(&'static str, &'static str),
+}
+
+/// The lengths that a journal may have, or that it may have none.
+fn allowed(min: u64, max: u64) -> String {
+    if max < min {
+        return format!("it has at least {min}, and there is room for {max}; use a larger device");
+    }
+    format!("{min} to {max} are allowed here")
 }

@@ -43,6 +43,9 @@ impl<D: Scheduler> Ext<D> {
             super::physical::check_spare_bit(superblock.blocks_count)?;
         }
         if !options.read_only {
+            if options.no_load {
+                return Err(Incompatible::NoLoad.into());
+            }
             check_writable_volume(&superblock)?;
         }
         let mut io = Io::new(io.into_device(), superblock.block_size() as usize, now.time);
@@ -155,7 +158,7 @@ impl<D: Scheduler> Ext<D> {
     /// Opens the journal and replays it. Everything that was read before is read again then.
     fn load_journal(&mut self) -> Result<(), Error> {
         let superblock = &self.superblock;
-        if !superblock.compat.has(Compat::HAS_JOURNAL) || (self.options.no_load && self.read_only) {
+        if !superblock.compat.has(Compat::HAS_JOURNAL) || self.options.no_load {
             return Ok(());
         }
         if superblock.journal_dev != 0 && !superblock.journal_ino.is_some() {

@@ -99,7 +99,7 @@ const FLAGS: [Flag<Options>; 12] = [
     ("norecovery", |options| options.no_load = true),
 ];
 
-const VALUED: [Valued<Options>; 4] = [
+const VALUED: [Valued<Options>; 3] = [
     Valued {
         name: "data",
         allowed: "ordered, writeback or journal",
@@ -118,11 +118,6 @@ const VALUED: [Valued<Options>; 4] = [
         ]),
     },
     Valued { name: "commit", allowed: "0 to 86400 seconds", values: Values::Parsed(set_commit) },
-    Valued {
-        name: "errors",
-        allowed: "remount-ro",
-        values: Values::Words(&[("remount-ro", |_| ())]),
-    },
 ];
 
 /// As in the kernel, 0 is the default.
@@ -138,7 +133,7 @@ fn set_commit(options: &mut Options, value: &str) -> bool {
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does
 /// not have.
-const WITHOUT_EFFECT: [&str; 18] = [
+const WITHOUT_EFFECT: [&str; 26] = [
     "lazytime",
     "nolazytime",
     "relatime",
@@ -153,17 +148,29 @@ const WITHOUT_EFFECT: [&str; 18] = [
     "noblock_validity",
     "journal_checksum",
     "nojournal_checksum",
+    "errors=remount-ro",
+    "i_version",
+    "init_itable",
     "init_itable=",
+    "inode_readahead_blks=",
+    "nogrpid",
+    "sysvgroups",
+    "resuid=",
+    "resgid=",
     "noinit_itable",
     "noquota",
     "journal_ioprio=",
 ];
 
 const NO_QUOTA: &str = "quotas are not counted";
+const CREATORS_GROUP: &str = "a new file has the group of who makes it, or of a setgid directory";
 const TIMES: &str = "the order of commits and their blocks is fixed";
 
 /// Options of the kernel that would change what is written, and the reason why they are not taken.
-const REFUSED: [(&str, &str); 13] = [
+const REFUSED: [(&str, &str); 16] = [
+    ("errors", "an error ends the mount's writing, as errors=remount-ro"),
+    ("grpid", CREATORS_GROUP),
+    ("bsdgroups", CREATORS_GROUP),
     ("stripe", "blocks are placed without regard to stripes"),
     ("journal_async_commit", TIMES),
     ("min_batch_time", TIMES),

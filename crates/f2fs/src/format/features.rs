@@ -33,6 +33,8 @@ impl Features {
     pub const CASEFOLD: Self = Self(0x1000);
     /// Files may be compressed.
     pub const COMPRESSION: Self = Self(0x2000);
+    /// Nobody writes the volume.
+    pub const READ_ONLY: Self = Self(0x4000);
 
     /// All bits of `other` are set.
     pub const fn has(self, other: Self) -> bool {

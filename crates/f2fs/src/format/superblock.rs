@@ -614,7 +614,9 @@ fn check_counts(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     Corrupt::check_equal(place, "segment_count_ckpt", raw.segment_count_ckpt, 2_u32)?;
     range(place, "segment_count_sit", raw.segment_count_sit, (2, segments))?;
     range(place, "segment_count_nat", raw.segment_count_nat, (2, segments))?;
-    range(place, "segment_count_ssa", raw.segment_count_ssa, (1, segments))?;
+    // a volume that nobody writes is made without
+    let least = u64::from(!Features(raw.feature.get()).has(Features::READ_ONLY));
+    range(place, "segment_count_ssa", raw.segment_count_ssa, (least, segments))?;
     let blocks = segments * u64::from(BLOCKS_IN_SEGMENT);
     Corrupt::check_range(
         place,

@@ -58,8 +58,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use dovetail_block::BlockDevice;
 
-use crate::error::Error;
-use crate::format::{BlockAddr, Nid};
+use crate::error::{Error, Incompatible};
+use crate::format::{BlockAddr, Features, Nid};
 use crate::section_zones::SectionZones;
 use crate::volume::Volume;
 use claims::Claims;
@@ -106,6 +106,9 @@ pub fn check<D: BlockDevice>(
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, Error> {
     match Volume::open(device) {
+        Ok(volume) if volume.superblock().features.has(Features::READ_ONLY) => {
+            Err(Incompatible::ReadOnlyVolume.into())
+        }
         Ok(volume) => run(volume, options, &mut progress).map(|checker| checker.report),
         Err(Error::Corrupt(reason)) => {
             let mut report = Report::default();

@@ -5,7 +5,7 @@ use dovetail_block::BlockDevice;
 use super::{Checker, Finding};
 use crate::error::Error;
 use crate::format::{BlockAddr, Features};
-use crate::volume::open::parse_superblock;
+use crate::volume::open::usable_superblock;
 
 /// Bytes of the superblock in its block.
 const STRUCTURE: std::ops::Range<usize> = 1024..4096;
@@ -19,7 +19,7 @@ const UNCHECKED: [(Features, &str); 2] = [
 impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_superblocks(&mut self) -> Result<(), Error> {
         for copy in [0, 1] {
-            match parse_superblock(&mut self.volume.blocks, copy) {
+            match usable_superblock(&mut self.volume.blocks, copy) {
                 Ok(_) => {}
                 Err(Error::Io(error)) => return Err(error.into()),
                 Err(error) => {

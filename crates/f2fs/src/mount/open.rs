@@ -51,6 +51,9 @@ impl<D: Scheduler> F2fs<D> {
         Self::check_remap(&device, &options)?;
         Self::check_remapped_cleaning(&device, &options)?;
         let mut volume = Volume::open(device)?;
+        if volume.superblock().features.has(Features::READ_ONLY) {
+            return Err(Incompatible::ReadOnlyVolume.into());
+        }
         let mut options = options;
         Space::check_device(&volume.device_info(), volume.superblock(), &mut options)?;
         options.check_inline_xattr(volume.superblock().features)?;

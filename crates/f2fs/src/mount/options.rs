@@ -341,12 +341,15 @@ fn set_inline_xattr_size(options: &mut Options, value: &str) -> bool {
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does
 /// not have.
-const WITHOUT_EFFECT: [&str; 29] = [
+const WITHOUT_EFFECT: [&str; 32] = [
     "no_heap",
     "relatime",
     "noatime",
     "user_xattr",
+    "nouser_xattr",
     "acl",
+    "noacl",
+    "errors=remount-ro",
     "extent_cache",
     "noextent_cache",
     "flush_merge",
@@ -377,8 +380,10 @@ const NO_QUOTA: &str = "quotas are not counted";
 const NO_FAULTS: &str = "`dovetail crash` injects faults";
 
 /// Options of the kernel that would change what is written, and the reason why they are not taken.
-const REFUSED: [(&str, &str); 13] = [
+const REFUSED: [(&str, &str); 15] = [
     ("age_extent_cache", "data is not placed by its age"),
+    ("disable_ext_identify", "files are placed by the volume's list of name endings"),
+    ("errors", "an error ends the mount's writing, as errors=remount-ro"),
     ("whint_mode", "Linux no longer has it; a program gives hints itself, as fio's write_hint"),
     ("io_bits", "Linux no longer has it"),
     ("fault_injection", NO_FAULTS),

@@ -25,23 +25,6 @@ impl<D: BlockDevice> Volume<D> {
     pub fn open(device: D) -> Result<Self, Error> {
         let mut blocks = Blocks::new(device);
         let superblock = read_superblock(&mut blocks)?;
-        let unknown = superblock.features.without(READABLE);
-        if unknown != Features(0) {
-            return Err(Incompatible::Features(unknown).into());
-        }
-        let expected = superblock.device_blocks().iter().sum();
-        if blocks.count() < expected {
-            let found = blocks.count();
-            if let [_, next, ..] = &superblock.devices[..] {
-                let (devices, next) = (superblock.devices.len(), next.path.clone());
-                return Err(Incompatible::MultiDevice { devices, found, expected, next }.into());
-            }
-            return Err(Damage::Truncated { found, expected }.into());
-        }
-        let room = blocks.device_info().capacity();
-        if superblock.variant.is_iplfs() && room < superblock.capacity {
-            return Err(Damage::Truncated { found: room, expected: superblock.capacity }.into());
-        }
         if superblock.devirtualized {
             let addresses = DeviceAddresses::of(&blocks.device_info());
             superblock.drive.check_below(addresses.space()).map_err(Incompatible::from)?;
@@ -65,11 +48,11 @@ impl<D: BlockDevice> Volume<D> {
 
 /// The first copy that passes all checks.
 fn read_superblock<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<Superblock, Error> {
-    let first = match parse_superblock(blocks, 0) {
+    let first = match usable_superblock(blocks, 0) {
         Ok(superblock) => return Ok(superblock),
         Err(error) => error,
     };
-    let second = match parse_superblock(blocks, 1) {
+    let second = match usable_superblock(blocks, 1) {
         Ok(superblock) => return Ok(superblock),
         Err(error) => error,
     };
@@ -83,16 +66,33 @@ fn read_superblock<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<Superblock,
     })
 }
 
-/// Copy 0 or 1 of the superblock, checked.
-pub(crate) fn parse_superblock<D: BlockDevice>(
+/// Copy 0 or 1 of the superblock, checked: it has features that are known, and fits on the device.
+pub(crate) fn usable_superblock<D: BlockDevice>(
     blocks: &mut Blocks<D>,
     copy: u32,
 ) -> Result<Superblock, Error> {
     if u64::from(copy) >= blocks.count() {
         return Err(Error::NotF2fs { found: 0 });
     }
-    let block = blocks.metadata(BlockAddr(copy.into()))?;
-    Superblock::parse(&block, copy)
+    let superblock = Superblock::parse(&*blocks.metadata(BlockAddr(copy.into()))?, copy)?;
+    let unknown = superblock.features.without(READABLE);
+    if unknown != Features(0) {
+        return Err(Incompatible::Features(unknown).into());
+    }
+    let expected = superblock.device_blocks().iter().sum();
+    if blocks.count() < expected {
+        let found = blocks.count();
+        if let [_, next, ..] = &superblock.devices[..] {
+            let (devices, next) = (superblock.devices.len(), next.path.clone());
+            return Err(Incompatible::MultiDevice { devices, found, expected, next }.into());
+        }
+        return Err(Damage::Truncated { found, expected }.into());
+    }
+    let room = blocks.device_info().capacity();
+    if superblock.variant.is_iplfs() && room < superblock.capacity {
+        return Err(Damage::Truncated { found: room, expected: superblock.capacity }.into());
+    }
+    Ok(superblock)
 }
 
 /// The valid pack with the larger version; pack 1 if they are the same.
