@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
@@ -71,23 +72,26 @@ def plain(value: Any, place: str = "") -> Any:
 def name_of(value: Mapping[str, Any], kind: str) -> str:
     """The name of a stack or drive that is a dict."""
     name = str(value.get("name", kind))
-    if not name or len(name) > 100 or any(not (c.isalnum() or c in "-_. ") for c in name):
+    is_name = 1 <= len(name) <= 100 and name[0] not in "-." and all(c.isalnum() or c in "-_. " for c in name)
+    if not is_name:
         raise _dovetail.UsageError(
-            f"{kind} {name!r}: a name has letters, digits, - _ and ., at most 100"
+            f"{kind} {name!r}: a name has letters, digits, - _ and ., up to 100, and begins with neither - nor ."
         )
     return name
 
 
 _folder: Path | None = None
+_making = threading.Lock()
 
 
 def _own_folder() -> Path:
     """A folder for files of dicts, which is gone when the process that made it ends."""
     global _folder
-    if _folder is None:
-        _folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
-        atexit.register(_remove, _folder, os.getpid())
-    return _folder
+    with _making:
+        if _folder is None:
+            _folder = Path(tempfile.mkdtemp(prefix="dovetail-"))
+            atexit.register(_remove, _folder, os.getpid())
+        return _folder
 
 
 def _remove(folder: Path, owner: int) -> None:
@@ -100,7 +104,7 @@ def described(value: Mapping[str, Any], kind: str) -> str:
     """The file of a stack or drive that is a dict."""
     name, content = name_of(value, kind), dict(value)
     base = content.get("base")
-    if isinstance(base, (str, os.PathLike)) and Path(base).is_file():
+    if isinstance(base, (str, os.PathLike)) and Path(base).suffix == ".toml":
         # the file is elsewhere, and would look for its base beside it
         content["base"] = Path(base).absolute()
     toml = _dovetail.toml(json.dumps(plain(content, kind)))

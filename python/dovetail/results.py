@@ -20,7 +20,9 @@ Kind = Literal["read", "write", "flush", "discard"]
 class Record(Mapping[str, Any]):
     """Named figures, as attributes and as items: ``run.totals.waf`` is ``run.totals["waf"]``.
 
-    A name that a mapping has itself (keys, values, items, get) is an item only. Names and units are those of the JSON results (``dovetail help results-json``).
+    A name that a mapping has itself (keys, values, items, get) is an item only.
+
+    Names and units are those of the JSON results (``dovetail help results-json``).
     """
 
     def __init__(self, fields: dict[str, Any]) -> None:

@@ -173,10 +173,12 @@ def _named(value: Any, tables: dict[str, dict[str, Any]], option: str = "") -> A
 
 def _text_of(sweep: Mapping[str, Any]) -> str:
     """The file of a sweep that is a dict."""
-    tables: dict[str, dict[str, Any]] = {option: {} for option in DESCRIBED}
-    named = _named(sweep, tables)
-    for option, found in tables.items():
-        if found:
-            table = f"{option}s"
-            named[table] = {**named.get(table, {}), **found}
+    tables: dict[str, dict[str, Any]] = {
+        option: dict(sweep.get(f"{option}s", {})) for option in DESCRIBED
+    }
+    named = {
+        key: _named(value, tables) if key in ("options", "axes", "points") else value
+        for key, value in sweep.items()
+    }
+    named.update({f"{option}s": found for option, found in tables.items() if found})
     return _dovetail.toml(json.dumps(plain(named)))

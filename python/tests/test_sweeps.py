@@ -302,7 +302,7 @@ def test_a_sweep_of_dicts_is_known_again_wherever_its_folder_is(
     monkeypatch.chdir(tmp_path)
     Path("job.fio").write_text(JOB)
     sweep = of_dicts(2)
-    whole = dovetail.sweep(sweep, results="one")
+    dovetail.sweep(sweep, results="one")
     Path("one").rename("other")
     again = dovetail.sweep(sweep, results=tmp_path / "other", progress=lambda told: pytest.fail(f"{told}"))
     assert again.finished == 4
@@ -311,7 +311,7 @@ def test_a_sweep_of_dicts_is_known_again_wherever_its_folder_is(
     merge = [*program, "sweep", "merge", "all", "part1", "part2"]
     assert subprocess.run(merge, capture_output=True, text=True).returncode == 0
     assert Path("all/table.csv").read_bytes() == again.table.read_bytes()
-    frame = whole.to_pandas() if whole.folder.exists() else again.to_pandas()
+    frame = again.to_pandas()
     assert list(frame["stack"]) == ["ext4", "ext4", "mine", "mine"]
     assert not dovetail.compare(again, "all").changed
 
@@ -339,14 +339,25 @@ def test_workers_in_another_directory_take_the_same_files(
     for name, size in (("start", "1m"), ("study", "2m")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "job.fio").write_text(JOB.replace("size=1m", f"size={size}"))
-    client.run(os.chdir, str(tmp_path / "start"))
+    # names without an ending are files, too, and others lie beside names that come with the package
+    (tmp_path / "study" / "job").write_text(JOB.replace("size=1m", "size=3m"))
+    (tmp_path / "study" / "ext4").write_text("no stack")
     monkeypatch.chdir(tmp_path / "study")
+    client.run(os.chdir, str(tmp_path / "start"))
     (tmp_path / "study" / "base.toml").write_text('name = "base"\nabout = "x"\nbase = "nvme-250g"\n')
     sweep = of_dicts(2)
     sweep["options"]["drive"]["base"] = "base.toml"
-    there = dovetail.sweep(sweep, results="cluster", client=client)
-    here = dovetail.sweep(sweep, results="local")
-    assert there.failed == 0 and there.table.read_bytes() == here.table.read_bytes()
+    try:
+        for number, job in enumerate(["job.fio", "job"]):
+            sweep["inputs"] = [job]
+            there = dovetail.sweep(sweep, results=f"cluster-{number}", client=client)
+            here = dovetail.sweep(sweep, results=f"local-{number}")
+            assert there.failed == 0 and there.table.read_bytes() == here.table.read_bytes()
+        Path("base.toml").write_text('name = "base"\nabout = "x"\nbase = "femu-32g"\n')
+        with pytest.raises(dovetail.DovetailError, match="base.toml has changed"):
+            dovetail.sweep(sweep, results="local-1")
+    finally:
+        client.run(os.chdir, "/")
 
 
 def test_a_worker_with_another_file_ends_the_sweep(tmp_path: Path) -> None:

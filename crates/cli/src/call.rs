@@ -14,7 +14,8 @@ pub use dovetail_image::Entry;
 use dovetail_lab::results::{Results, RunResult};
 pub use dovetail_lab::{Progress, Stage};
 use dovetail_papers::Reproduction;
-use dovetail_sweep::{Fingerprints, Point, Record, Shard, Sweep, check_files, fingerprints};
+use dovetail_sweep::{Fingerprints, Point, Record, Shard, Sweep, check_files, fingerprints_of};
+use dovetail_workload::personality::builtin_personalities;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -275,14 +276,14 @@ impl OpenSweep {
     /// The task of a point, for [`perform_task`] in any process.
     ///
     /// # Errors
-    /// No such point; a file of the sweep cannot be read.
+    /// No such point; a file of the sweep cannot be read, or names another one by a relative path.
     pub fn task(&self, point: u32) -> Result<String, Failure> {
         let Away { sweep, files } = self.away()?;
         let there = sweep.points().get(point as usize);
         let point = there.ok_or_else(|| Failure::Usage(format!("there is no point {point}")))?;
         let sweep = sweep.of_one(point);
         let of_point = |name| Some((String::from(name), files.get(name)?.clone()));
-        let files = sweep.names().filter_map(of_point).collect();
+        let files = sweep.files().filter_map(of_point).collect();
         let task = Task { program: sweep::PROGRAM.into(), point: point.clone(), sweep, files };
         serde_json::to_string(&task).map_err(Failure::failed)
     }
@@ -291,8 +292,17 @@ impl OpenSweep {
         if let Some(away) = self.away.get() {
             return Ok(away);
         }
-        let sweep = self.begun.sweep.absolute(&sweep::here()?);
-        let files = fingerprints(&sweep).map_err(Failure::failed)?;
+        let here = sweep::here()?;
+        let is_built_in = |name: &str| builtin_personalities().any(|known| known == name);
+        let sweep = self.begun.sweep.absolute(&here, is_built_in);
+        let here = here.display();
+        if here.to_string().contains(',') && sweep.files().count() > 0 {
+            return Err(Failure::Failed(format!(
+                "{here}: a path with a comma cannot be told to workers; call from another directory"
+            )));
+        }
+        sweep::check_named_in_turn(&sweep)?;
+        let files = fingerprints_of(sweep.files()).map_err(Failure::failed)?;
         Ok(self.away.get_or_init(|| Away { sweep, files }))
     }
 

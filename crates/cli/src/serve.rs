@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use dovetail_block::BLOCK_SIZE;
-use dovetail_ftl::{Overrides, Storage};
+use dovetail_ftl::{Overrides, Storage, builtin_profiles};
 use dovetail_serve::{Address, Drive, Pace, Server};
 use dovetail_time::{Ratio, format_bytes};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -169,7 +169,8 @@ fn open(name: &str, arguments: &Arguments) -> Result<(Drive, Option<ImageLock>),
     if dovetail_image::is_drive(path) {
         return open_file(path, arguments);
     }
-    if path.exists() && path.extension().is_none_or(|extension| extension != "toml") {
+    let is_profile = name.ends_with(".toml") || builtin_profiles().any(|known| known == name);
+    if path.exists() && !is_profile {
         return Err(Failure::Failed(format!(
             "{name} is no drive file: `dovetail drive make` makes one, whose size a profile says"
         )));

@@ -375,7 +375,7 @@ impl Calls {
                     .into(),
             ));
         }
-        let described = described(sweep)?;
+        let described = described(sweep, &here()?)?;
         let call = |point: &Point| {
             let call = Call::of(sweep, point, described.as_ref().map(TempDir::path))?;
             call.check(point)?;
@@ -386,14 +386,46 @@ impl Calls {
     }
 }
 
-/// The files of the stacks and drives that a sweep describes; none if it describes none.
-fn described(sweep: &Sweep) -> Result<Option<TempDir>, Failure> {
+/// The files of the stacks and drives that a sweep describes; none if it describes none. `at` is the
+/// directory of the call.
+fn described(sweep: &Sweep, at: &Path) -> Result<Option<TempDir>, Failure> {
     if !sweep.has_described() {
         return Ok(None);
     }
     let folder = tempfile::tempdir().map_err(Failure::failed)?;
-    sweep.write_described(folder.path(), &here()?).map_err(Failure::failed)?;
+    let path = folder.path().display();
+    if path.to_string().contains(',') {
+        let message =
+            format!("{path}: options are lists with commas; set TMPDIR to another folder");
+        return Err(Failure::Failed(message));
+    }
+    sweep.write_described(folder.path(), at).map_err(Failure::failed)?;
     Ok(Some(folder))
+}
+
+/// Refuses files of stacks that name others by paths which lead elsewhere in another directory.
+///
+/// # Errors
+/// The first such file.
+pub(crate) fn check_named_in_turn(sweep: &Sweep) -> Result<(), Failure> {
+    for file in sweep.files().filter(|file| file.ends_with(".toml")) {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let table: toml::Table = text.parse().unwrap_or_default();
+        for key in ["drive", "kernel"] {
+            let named = table.get(key).and_then(toml::Value::as_str);
+            // without the ending a drive is one that comes with the program
+            let named = named.filter(|name| key == "kernel" || name.ends_with(".toml"));
+            let is_elsewhere = |path: &&Path| path.is_relative() && path.is_file();
+            if let Some(named) = named.map(Path::new).filter(is_elsewhere) {
+                return Err(Failure::Failed(format!(
+                    "{file} names {} by a path that leads elsewhere on a worker: give it from the root, or describe \
+                     the stack in the sweep",
+                    named.display()
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The directory of the call.
@@ -430,7 +462,8 @@ pub(crate) fn perform_point(
     point: &Point,
     stop: &AtomicBool,
 ) -> Result<Option<(Record, Option<String>)>, Failure> {
-    let described = described(sweep)?;
+    // its files have their paths from the root already
+    let described = described(sweep, Path::new("/"))?;
     let call = Call::of(sweep, point, described.as_ref().map(TempDir::path))?;
     let drives = Prepared::within(memory::in_all());
     call.new_drives()?.iter().for_each(|drive| drives.expect(drive));

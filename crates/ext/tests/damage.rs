@@ -114,7 +114,7 @@ fn what_is_damaged_is_named() {
     // a lost magic number is damage where there is a backup
     let volume = Volume::open(damaged(1024 + 0x38, false)).unwrap();
     assert!(volume.superblock_damage().unwrap().to_string().contains("s_magic"));
-    // the revision and the features that must be known, of which the checksum says that they are none
+    // revision and features: unknown ones are damage if the checksum is wrong
     for offset in [0x4d, 0x62] {
         let volume = Volume::open(damaged(1024 + offset, false)).unwrap();
         assert!(first(volume.superblock_damage().unwrap()), "{offset:#x}");

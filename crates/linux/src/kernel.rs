@@ -1,6 +1,6 @@
 //! The kernel that guests run: user-mode Linux with time travel, made from a distribution's source.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -129,7 +129,10 @@ pub fn build(source: &Path, progress: &mut dyn FnMut(Building)) -> Result<PathBu
     let folder = folder()?;
     fs::create_dir_all(&folder).map_err(step("making a folder for the kernel"))?;
     let lock = File::create(folder.join("lock")).map_err(step("locking the folder"))?;
-    lock.try_lock().map_err(|_| BuildError::UnderWay)?;
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => return Err(BuildError::UnderWay),
+        locked => locked.map_err(io::Error::from).map_err(step("locking the folder"))?,
+    }
     let tree = folder.join("source");
     let _ = fs::remove_dir_all(&tree); // what an interrupted build left
     fs::create_dir_all(&tree).map_err(step("making a folder for the source"))?;
@@ -139,7 +142,10 @@ pub fn build(source: &Path, progress: &mut dyn FnMut(Building)) -> Result<PathBu
     compile(&tree, progress)?;
     let program = folder.join("linux");
     let mut strip = Command::new("strip");
-    perform("strip", strip.arg("-o").arg(&program).arg(tree.join("linux")))?;
+    // whoever sees it sees all of it
+    let stripped = tree.join("stripped");
+    perform("strip", strip.arg("-o").arg(&stripped).arg(tree.join("linux")))?;
+    fs::rename(stripped, &program).map_err(step("moving the kernel to its place"))?;
     fs::remove_dir_all(&tree).map_err(step("removing the source"))?;
     Ok(program)
 }

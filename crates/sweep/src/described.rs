@@ -31,9 +31,10 @@ impl Described {
             let mut tables = BTreeMap::new();
             for (name, mut table) in given {
                 let fault = |problem: &str| (format!("{option}s.{name}"), problem.to_owned());
-                let is_part = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
-                if !name.chars().all(is_part) || name.starts_with(['-', '.']) || name.len() > 100 {
-                    return Err(fault("a name has letters, digits, - _ and ., at most 100"));
+                if !is_name(&name) {
+                    return Err(fault(
+                        "a name has up to 100 letters, digits, - _ and ., and begins with neither - nor .",
+                    ));
                 }
                 match table.insert("name".into(), name.clone().into()) {
                     Some(other) if other.as_str() != Some(&name) => {
@@ -47,11 +48,6 @@ impl Described {
         Ok(Self(all))
     }
 
-    /// An option that names stacks or drives, also by files.
-    pub(crate) fn has(option: &str) -> bool {
-        OPTIONS.contains(&option)
-    }
-
     /// Each with the option that may name it.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().flat_map(|(option, tables)| {
@@ -59,10 +55,23 @@ impl Described {
         })
     }
 
+    /// A stack or drive of that name is described for the option.
+    pub(crate) fn has(&self, option: &str, name: &str) -> bool {
+        self.0.get(option).is_some_and(|tables| tables.contains_key(name))
+    }
+
+    /// Those alone that `is_used` takes, by option and name.
+    pub(crate) fn only(&self, is_used: impl Fn(&str, &str) -> bool) -> Self {
+        let mut kept = self.clone();
+        for (option, tables) in &mut kept.0 {
+            tables.retain(|name, _| is_used(option, name));
+        }
+        kept
+    }
+
     /// An option's value with files in `folder` in place of the names that are described here.
     pub(crate) fn placed(&self, option: &str, value: &str, folder: &Path) -> String {
-        let Some(tables) = self.0.get(option) else { return value.into() };
-        let place = |name: &str| match tables.contains_key(name) {
+        let place = |name: &str| match self.has(option, name) {
             true => path(option, name, folder).display().to_string(),
             false => name.to_owned(),
         };
@@ -82,6 +91,12 @@ impl Described {
         Ok(())
     }
 
+    /// Names of files, or of what comes with the program, that they name in turn.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let tables = self.0.values().flat_map(BTreeMap::values);
+        tables.flat_map(|table| FILES.iter().filter_map(|key| table.get(*key)?.as_str()))
+    }
+
     /// Files that they name in turn, by paths from the root: `at` is the directory of the call.
     pub(crate) fn absolute(&mut self, at: &Path) {
         for table in self.0.values_mut().flat_map(BTreeMap::values_mut) {
@@ -94,14 +109,26 @@ impl Described {
     }
 }
 
+fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "-_. ".contains(c);
+    (1..=100).contains(&name.chars().count())
+        && name.chars().all(is_part)
+        && !name.starts_with(['-', '.'])
+}
+
+/// An option that names stacks or drives, by files too.
+pub(crate) fn names_described(option: &str) -> bool {
+    OPTIONS.contains(&option)
+}
+
 fn path(option: &str, name: &str, folder: &Path) -> std::path::PathBuf {
     folder.join(option).join(format!("{name}.toml"))
 }
 
-/// A file's path from the root. What names no file stays, and so does what may be the name of
-/// something that comes with the program: that has no dot and no folder.
+/// The path from the root of a stack's, a drive's or a kernel's file; what comes with the program has
+/// a name without an ending or a folder, which stays.
 pub(crate) fn absolute(name: &str, at: &Path) -> String {
     let path = at.join(name);
-    let is_path = name.contains(['.', '/']);
+    let is_path = name.ends_with(".toml") || name.contains('/');
     if is_path && path.is_file() { path.display().to_string() } else { name.to_owned() }
 }

@@ -16,12 +16,19 @@ pub type Fingerprints = BTreeMap<String, String>;
 
 /// Length and CRC-32 of each file that the sweep names: jobs, traces, stacks, drives. Files that
 /// these name in turn are not looked at.
+pub(crate) fn fingerprints(sweep: &Sweep) -> Result<Fingerprints, SweepError> {
+    fingerprints_of(sweep.names())
+}
+
+/// The same of files by their names; what is no file is left out.
 ///
 /// # Errors
 /// [`SweepError::Io`] of a file that cannot be read.
-pub fn fingerprints(sweep: &Sweep) -> Result<Fingerprints, SweepError> {
+pub fn fingerprints_of<'a>(
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Fingerprints, SweepError> {
     let mut all = BTreeMap::new();
-    for name in sweep.names() {
+    for name in names {
         let path = Path::new(name);
         if !all.contains_key(name) && path.is_file() {
             let found =

@@ -44,7 +44,7 @@ mod sweep;
 mod table;
 
 pub use error::SweepError;
-pub use files::{Fingerprints, check_files, fingerprints};
+pub use files::{Fingerprints, check_files, fingerprints_of};
 pub use folder::{Folder, merge, read};
 pub use perform::{Outcome, Performed, run, waiting};
 pub use record::Record;

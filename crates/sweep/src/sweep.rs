@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::described::{Described, absolute};
+use crate::described::{Described, absolute, names_described};
 use crate::error::SweepError;
 use crate::setting::{scalar, values};
 
@@ -154,25 +154,55 @@ impl Sweep {
     /// The sweep with a single point, as one who performs just that needs it.
     #[must_use]
     pub fn of_one(&self, point: &Point) -> Self {
-        Self { points: vec![point.clone()], ..self.clone() }
+        let mut sweep = Self { points: vec![point.clone()], ..self.clone() };
+        let described = &self.described;
+        let used: HashSet<(&str, &str)> = sweep.used().collect();
+        let kept = described.only(|option, name| used.contains(&(option, name)));
+        sweep.described = kept;
+        sweep
     }
 
     /// The same with each file by its path from the root, for one who performs it in another
-    /// directory; `at` is the directory of the call.
+    /// directory; `at` is the directory of the call. An input that `is_built_in` takes is no file.
     #[must_use]
-    pub fn absolute(&self, at: &Path) -> Self {
+    pub fn absolute(&self, at: &Path, is_built_in: impl Fn(&str) -> bool) -> Self {
         let mut sweep = self.clone();
-        sweep.inputs.iter_mut().for_each(|input| *input = absolute(input, at));
-        let place = |value: &mut String| {
-            let each = value.split(',').map(|name| absolute(name, at));
-            *value = each.collect::<Vec<_>>().join(",");
+        for input in &mut sweep.inputs {
+            let path = at.join(&*input);
+            if !is_built_in(input) && path.is_file() {
+                *input = path.display().to_string();
+            }
+        }
+        let place = |option: &str, value: &mut String| {
+            let one = |name: &str| match self.described.has(option, name) {
+                true => name.to_owned(),
+                false => absolute(name, at),
+            };
+            *value = value.split(',').map(one).collect::<Vec<_>>().join(",");
         };
-        let options = sweep.options.iter_mut().filter(|(name, _)| Described::has(name));
-        options.flat_map(|(_, values)| values).for_each(place);
+        for (name, values) in sweep.options.iter_mut().filter(|(name, _)| names_described(name)) {
+            values.iter_mut().for_each(|value| place(name, value));
+        }
         let axes = sweep.points.iter_mut().flat_map(|point| &mut point.values);
-        axes.filter(|(name, _)| Described::has(name)).for_each(|(_, value)| place(value));
+        axes.filter(|(name, _)| names_described(name)).for_each(|(name, value)| place(name, value));
         sweep.described.absolute(at);
         sweep
+    }
+
+    /// Files by their paths from the root that a sweep of [`Sweep::absolute`] names.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let options = self.used().filter(|(name, _)| names_described(name)).map(|(_, value)| value);
+        let all = self.inputs.iter().map(String::as_str).chain(options);
+        all.chain(self.described.names()).filter(|name| name.starts_with('/'))
+    }
+
+    /// Options and axes, each with each of its values; one that has several has them by commas.
+    fn used(&self) -> impl Iterator<Item = (&str, &str)> {
+        let options = self.options.iter();
+        let options = options.flat_map(|(name, all)| all.iter().map(move |value| (name, value)));
+        let axes = self.points.iter().flat_map(|point| point.values.iter().map(|(n, v)| (n, v)));
+        let all = options.chain(axes);
+        all.flat_map(|(name, value)| value.split(',').map(move |one| (name.as_str(), one)))
     }
 
     /// Arguments of a point behind the command's name, as a shell would hand them over. With a
@@ -206,11 +236,9 @@ impl Sweep {
     }
 
     /// Inputs, and values of options and axes, that may name files.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        let options = self.options.iter().flat_map(|(_, values)| values);
-        let axes = self.points.iter().flat_map(|point| &point.values).map(|(_, value)| value);
-        let values = options.chain(axes).flat_map(|value| value.split(','));
-        self.inputs.iter().map(String::as_str).chain(values)
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let values = self.used().map(|(_, value)| value);
+        self.inputs.iter().map(String::as_str).chain(values).chain(self.described.names())
     }
 
     /// A name stands in one place: as an option, or as an axis. What is described is used.
@@ -220,13 +248,7 @@ impl Sweep {
         if let Some(name) = twice {
             return Err((name.into(), "it is an option and an axis; leave one out".into()));
         }
-        let options =
-            self.options.iter().flat_map(|(name, all)| all.iter().map(move |v| (name, v)));
-        let axes = self.points.iter().flat_map(|point| point.values.iter().map(|(n, v)| (n, v)));
-        let used: HashSet<(&str, &str)> = options
-            .chain(axes)
-            .flat_map(|(name, value)| value.split(',').map(move |one| (name.as_str(), one)))
-            .collect();
+        let used: HashSet<(&str, &str)> = self.used().collect();
         self.described.each().find(|each| !used.contains(each)).map_or(Ok(()), |(option, name)| {
             Err((
                 format!("{option}s.{name}"),
@@ -380,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sweep_describes_is_a_file_of_each_who_performs_it() {
+    fn described_stacks_are_written_as_files() {
         let text = "[axes]\nstack = ['mine', 'ext4']\n[stacks.mine]\nfilesystem = 'f2fs'\ndrive = 'd.toml'\n";
         let sweep = sweep(text).unwrap();
         let point = &sweep.points()[0];
@@ -408,11 +430,17 @@ mod tests {
         }
         let at = |name: &str| here.path().join(name).display().to_string();
         let text = "[options]\nstack = 'x.toml,ext4'\n[axes.define]\nBS = ['4k']\n";
-        let away = sweep(text).unwrap().absolute(here.path());
+        let away = sweep(text).unwrap().absolute(here.path(), |_| false);
+        assert_eq!(away.files().collect::<Vec<_>>(), [at("a.fio"), at("x.toml")]);
         let expected = [at("a.fio"), format!("--stack={},ext4", at("x.toml")), "-DBS=4k".into()];
         assert_eq!(away.arguments(&away.points()[0], None), expected);
         let named = Sweep::parse("command = 'bench'\ninputs = ['fileserver']", "s").unwrap();
-        assert_eq!(named.absolute(here.path()).inputs(), ["fileserver"]);
+        let built_in = named.absolute(here.path(), |name| name == "fileserver");
+        assert_eq!((built_in.inputs(), built_in.files().count()), (&["fileserver".into()][..], 0));
+        assert_eq!(named.absolute(here.path(), |_| false).inputs(), [at("fileserver")]);
+        let text = "[options]\nstack = 'x.toml'\n[stacks.'x.toml']\nfilesystem = 'f2fs'\n";
+        let described = sweep(text).unwrap().absolute(here.path(), |_| false);
+        assert_eq!(described.files().collect::<Vec<_>>(), [at("a.fio")]);
     }
 
     #[test]
@@ -426,7 +454,8 @@ mod tests {
             ("[[points]]\nop = 7\n[[points]]\nop = 7\n", "the point op=7 is there twice"),
             ("[options]\nop = { from = 1 }\n", "op: give a number or a text"),
             ("[stacks.mine]\nfilesystem = 'f2fs'\n", "stacks.mine: no point has this stack"),
-            ("[options]\ndrive = 'a/b'\n[drives.'a/b']\nbase = 'x'\n", "a name has letters"),
+            ("[options]\ndrive = 'a/b'\n[drives.'a/b']\nbase = 'x'\n", "a name has up to 100"),
+            ("[options]\ndrive = '-q'\n[drives.-q]\nbase = 'x'\n", "begins with neither"),
             ("[options]\ndrive = 'd'\n[drives.d]\nname = 'e'\n", "is another one; leave that out"),
             (
                 "[axes]\na = { from = 1, to = 2000 }\nb = { from = 1, to = 2000 }\n",

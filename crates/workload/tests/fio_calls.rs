@@ -99,6 +99,7 @@ fn a_job_on_the_file_of_another_writes_what_fio_does() {
         "offset=75% size=50%",
         "filesize=64k offset=33% size=16k",
         "filesize=64k offset=33% bs=8k size=16k",
+        "filesize=64k offset=33% bs=4k,16k size=16k",
         "size=16k file_append=1",
         "size=16k file_append=1 loops=2",
     ] {

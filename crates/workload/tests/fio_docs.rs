@@ -36,7 +36,7 @@ fn refused() -> String {
             option.harmless_values().iter().map(|value| format!("`{value}`")).collect();
         format!("| {} | {} | {} |\n", names(option), harmless.join(", "), option.about)
     });
-    "\n### Refused, since they would change it\n| option | but for | instead |\n|---|---|---|\n"
+    "\n### Refused, since they would change it, or ask for output that is not made\n| option | but for | instead |\n|---|---|---|\n"
         .to_owned()
         + &rows.collect::<String>()
 }

@@ -200,12 +200,41 @@ fn only_direct_asynchronous_jobs_go_deep() {
 }
 
 #[test]
-fn synchronous_writes_are_synced_one_by_one() {
+fn each_synchronous_write_is_synced_beside_others() {
     let played = run("rw=write bs=4k size=32k sync=dsync ioengine=libaio iodepth=4 direct=1");
     let syncs =
         played.iter().filter(|p| matches!(p.call, Call::Sync { data_only: true, .. })).count();
     assert_eq!(syncs, 8);
     assert_eq!(data(&played).iter().map(|p| p.under_way).max(), Some(4), "others go on meanwhile");
+}
+
+#[test]
+fn synchronous_writes_go_with_other_syncs_and_ends() {
+    for (options, own) in [
+        ("fsync=3", 10),
+        ("end_fsync=1", 1),
+        ("fsync=5 iodepth_low=1", 6),
+        ("runtime=1 rate_iops=20", 0),
+    ] {
+        let job = "rw=randwrite bs=4k size=128k sync=sync ioengine=libaio iodepth=4 direct=1";
+        let played = run(&format!("{job} {options}"));
+        let writes = data(&played).len();
+        let syncs = played.iter().filter(|p| matches!(p.call, Call::Sync { .. })).count();
+        assert_eq!(syncs, writes + own, "{options}");
+        assert!(data(&played).iter().all(|p| p.under_way <= 4), "{options}");
+    }
+}
+
+/// As in fio 3.33: who ran out of time reads nothing back.
+#[test]
+fn jobs_whose_time_is_over_read_nothing_back() {
+    for (options, reads) in
+        [("", 16), ("runtime=1 rate_iops=4", 0), ("runtime=1 rate_iops=4 time_based", 0)]
+    {
+        let played = run(&format!("rw=write bs=4k size=64k verify=crc32c {options}"));
+        let found = played.iter().filter(|p| matches!(p.call, Call::Read { .. })).count();
+        assert_eq!(found, reads, "{options}");
+    }
 }
 
 #[test]

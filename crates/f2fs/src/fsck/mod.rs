@@ -106,9 +106,6 @@ pub fn check<D: BlockDevice>(
     mut progress: impl FnMut(Progress),
 ) -> Result<Report, Error> {
     match Volume::open(device) {
-        Ok(volume) if volume.superblock().features.has(Features::READ_ONLY) => {
-            Err(Incompatible::ReadOnlyVolume.into())
-        }
         Ok(volume) => run(volume, options, &mut progress).map(|checker| checker.report),
         Err(Error::Corrupt(reason)) => {
             let mut report = Report::default();
@@ -156,6 +153,9 @@ fn run<D: BlockDevice>(
     options: Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Checker<'_, D>, Error> {
+    if volume.superblock().features.has(Features::READ_ONLY) {
+        return Err(Incompatible::ReadOnlyVolume.into());
+    }
     let mut checker = Checker {
         volume,
         options,

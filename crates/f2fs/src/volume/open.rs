@@ -57,6 +57,9 @@ fn read_superblock<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<Superblock,
         Err(error) => error,
     };
     Err(match (first, second) {
+        // a device that is too short is so for both
+        (short @ Error::Corrupt(Corrupt::Format(Damage::Truncated { .. })), _)
+        | (_, short @ Error::Corrupt(Corrupt::Format(Damage::Truncated { .. }))) => short,
         (Error::Corrupt(first), Error::Corrupt(second)) => {
             let (first, second) = (Box::new(first), Box::new(second));
             Damage::BothSuperblocks { first, second }.into()

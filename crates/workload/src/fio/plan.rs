@@ -181,7 +181,9 @@ impl Plan {
         let of_percent = [settings.offset, settings.offset_increment]
             .iter()
             .any(|extent| matches!(extent, Extent::Percent(_)));
-        let start = if of_percent { start.next_multiple_of(block_min(settings)) } else { start };
+        // the smallest block of all directions, also of those that the job does not have
+        let block = settings.blocks.iter().map(|sizes| sizes.min).min().unwrap_or(1);
+        let start = if of_percent { start.next_multiple_of(block) } else { start };
         let start = if settings.file_append { start + known } else { start };
         let all = whole.unwrap_or(known);
         let rest = all.saturating_sub(start);
@@ -192,6 +194,11 @@ impl Plan {
             (None, Some(Extent::Bytes(size))) => size / files,
             (Some(_), _) | (None, None) => rest,
         };
+        if len == 0 && all > 0 && start >= all {
+            return Err(format!(
+                "begins at byte {start}, and its file ends at {all}; make offset smaller"
+            ));
+        }
         if let Some(drive) = self.drive.filter(|drive| start.saturating_add(len) > *drive) {
             return Err(format!(
                 "ends at byte {} of a drive of {drive}; make size or offset smaller",

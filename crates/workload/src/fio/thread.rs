@@ -600,6 +600,10 @@ impl Thread {
             self.close(at);
         }
         let mut written = std::mem::take(&mut self.written);
+        if self.terminated {
+            // its time is over, as in fio
+            written.clear();
+        }
         if !self.settings.pattern.random || self.settings.has_map() {
             written.sort_by_key(|(at, target)| (*at, target.offset));
         }
