@@ -357,7 +357,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// What is wrong with one is found before any runs.
+    /// Parses and checks all calls, before any runs.
     fn of(sweep: &Sweep) -> Result<Self, Failure> {
         let is_own = |argument: &String| {
             let name = argument.trim_start_matches("--").split('=').next().unwrap_or_default();

@@ -65,7 +65,7 @@ pub enum MkfsError {
     FeatureNeeds(&'static str, &'static str),
 }
 
-/// The lengths that a journal may have, or that it may have none.
+/// The lengths that a journal may have, or the advice if there are none.
 fn allowed(min: u64, max: u64) -> String {
     if max < min {
         return format!("it has at least {min}, and there is room for {max}; use a larger device");

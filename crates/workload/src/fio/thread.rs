@@ -37,7 +37,7 @@ pub(super) struct Thread {
     stage: Stage,
     /// Calls that are decided, in their order.
     pending: VecDeque<Call>,
-    /// Reads, writes and trims under way.
+    /// Reads, writes and trims under way; a write with a sync of its own until that has ended.
     in_flight: u64,
     /// It had as many under way as it may, and waits until few enough are left.
     draining: bool,
@@ -176,7 +176,7 @@ impl Thread {
                 let data_only = self.settings.sync == SyncWrites::Data;
                 self.syncs.push_back(Call::Sync { file, data_only });
             }
-            // one that `fsync` asks for beside them counts as the last
+            // a sync of `fsync` is not told apart from these: it is taken for the last to end
             Call::Sync { .. } if self.syncing > 0 => {
                 self.syncing -= 1;
                 self.in_flight = self.in_flight.saturating_sub(1);
