@@ -342,13 +342,14 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         set_bits(self.filled).try_for_each(|channel| self.submit(channel, false))
     }
 
-    /// The same, and signals an event behind it, even if the device fails: others may wait for it.
+    /// The same, and has an event signalled when the device is done with it, even if the device
+    /// fails: others may wait for it.
     ///
     /// # Errors
     /// As [`Self::kick`].
     pub fn kick_and_signal(&mut self, event: EventId) -> Result<(), DeviceError> {
         let submitted = self.kick();
-        self.device.hint(SchedulingHint::Signal(event));
+        self.device.hint(SchedulingHint::SignalDone(event));
         submitted
     }
 

@@ -38,6 +38,8 @@ pub enum SchedulingHint {
     },
     /// The call signals an event.
     Signal(EventId),
+    /// The event is signalled when all commands of the call so far are done; the call goes on.
+    SignalDone(EventId),
     /// The call goes on when the event has been signalled.
     Await(EventId),
     /// The call will not read this block before it has written it again. Nothing changes for a
@@ -53,7 +55,7 @@ pub trait Scheduler: BlockDevice {
     /// Takes a hint.
     fn hint(&mut self, hint: SchedulingHint);
 
-    /// Is true if [`SchedulingHint::Signal`] of this event has been played.
+    /// Returns whether this event has been signalled.
     fn is_signalled(&self, event: EventId) -> bool;
 }
 

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 use dovetail_time::SimTime;
 
+use dovetail_block::EventId;
+
 use crate::cpus::Turn;
 
 /// The bit of an entry's number that puts it behind others of its time.
@@ -19,6 +21,8 @@ pub(crate) enum Due<L> {
     End(L),
     /// A timer fires.
     Timer(L),
+    /// An event comes about.
+    Event(EventId),
     /// Work on a CPU has ended.
     Worked(Turn<L>),
 }
@@ -86,6 +90,11 @@ impl<L> Agenda<L> {
     pub(crate) fn enter_last(&mut self, at: SimTime, due: Due<L>) {
         self.made += 1;
         self.entries.push(Entry::new(at, self.made | LAST, due));
+    }
+
+    /// Returns whether an event is due.
+    pub(crate) fn has_event(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.due, Due::Event(_)))
     }
 
     /// The time of the first entry.

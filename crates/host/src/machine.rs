@@ -3,7 +3,7 @@
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
-use dovetail_block::{BlockDevice, BlockRange};
+use dovetail_block::{BlockDevice, BlockRange, EventId};
 use dovetail_time::{SimSpan, SimTime};
 use rustc_hash::FxHashMap;
 
@@ -286,6 +286,10 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
                 Due::Timer(lane) => Some(Event::Timer { lane, at: self.now }),
                 Due::Plan(slot) => self.play(slot)?,
                 Due::End(lane) => Some(Event::Ended { lane, at: self.now }),
+                Due::Event(event) => {
+                    self.signal(event);
+                    None
+                }
                 Due::Worked(turn) => {
                     let next = self.cpus.ended(self.now, turn);
                     next.into_iter().for_each(|granted| self.work(granted));
@@ -307,6 +311,7 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
             blocked().filter_map(|&slot| self.plans[slot].as_ref()?.progress.blocked_since);
         since.any(|since| self.now.since(since) > STUCK)
             && self.plans.iter().flatten().count() == blocked().count()
+            && !self.agenda.has_event()
     }
 
     fn deadlock(&self) -> HostError {
@@ -442,6 +447,11 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
         self.spare_slots.push(waiting);
     }
 
+    fn signal(&mut self, event: EventId) {
+        self.events.signal(event);
+        self.unblock(Obstacle::Event(event));
+    }
+
     /// Plays the next step of a plan; `None` at its end.
     fn step(&mut self, progress: &mut Progress) -> Result<Option<Outcome>, HostError> {
         let now = self.now;
@@ -465,8 +475,12 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
                 Outcome::At(now)
             }
             PlanStep::Signal(event) => {
-                self.events.signal(*event);
-                self.unblock(Obstacle::Event(*event));
+                let event = *event;
+                self.signal(event);
+                Outcome::At(now)
+            }
+            PlanStep::SignalDone(event) => {
+                self.agenda.enter(now.max(progress.all_done), Due::Event(*event));
                 Outcome::At(now)
             }
             PlanStep::Await(event) if self.events.is_signalled(*event) => Outcome::At(now),

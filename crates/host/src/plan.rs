@@ -94,6 +94,8 @@ pub enum PlanStep {
     Unlock(LockId),
     /// Brings about an event.
     Signal(EventId),
+    /// Brings about an event when all its commands so far are done, and waits for nothing.
+    SignalDone(EventId),
     /// Waits for an event.
     Await(EventId),
 }

@@ -368,6 +368,7 @@ fn planned(hint: SchedulingHint) -> Option<PlanStep> {
         SchedulingHint::Lock { lock, shared } => PlanStep::Lock { lock, shared },
         SchedulingHint::Unlock { lock } => PlanStep::Unlock(lock),
         SchedulingHint::Signal(event) => PlanStep::Signal(event),
+        SchedulingHint::SignalDone(event) => PlanStep::SignalDone(event),
         SchedulingHint::Await(event) => PlanStep::Await(event),
         SchedulingHint::Dead(_) => return None,
     })

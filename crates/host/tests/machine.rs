@@ -19,11 +19,14 @@ struct Device {
     memory: MemoryDevice,
     last: SimTime,
     rng: Rng,
+    /// The longest time that a command takes, less a microsecond.
+    longest_us: u64,
 }
 
 impl Device {
     fn new(seed: u64) -> Self {
-        Self { memory: MemoryDevice::new(64), last: SimTime::ZERO, rng: Rng::new(seed) }
+        let (memory, last, rng) = (MemoryDevice::new(64), SimTime::ZERO, Rng::new(seed));
+        Self { memory, last, rng, longest_us: 100 }
     }
 }
 
@@ -37,7 +40,7 @@ impl BlockDevice for Device {
         assert!(at >= self.last, "a command at {at} after one at {}", self.last);
         self.last = at;
         self.memory.submit(at, command)?;
-        Ok(Completion::at(at + SimSpan::from_us(self.rng.below(100))))
+        Ok(Completion::at(at + SimSpan::from_us(self.rng.below(self.longest_us))))
     }
 }
 
@@ -144,9 +147,9 @@ fn plans_that_wait_for_each_other_are_named() {
 
 /// Plays plans while a timer fires every ten seconds, for an hour at most; returns how many plans
 /// have ended.
-fn run_beside_a_timer(plans: Vec<Vec<PlanStep>>) -> Result<usize, HostError> {
+fn run_beside_a_timer(device: Device, plans: Vec<Vec<PlanStep>>) -> Result<usize, HostError> {
     const TIMER: u64 = 99;
-    let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO, Events::default());
+    let mut machine = Machine::new(device, costs(), SimTime::ZERO, Events::default());
     let (wanted, mut ended) = (plans.len(), 0);
     for (lane, steps) in plans.into_iter().enumerate() {
         machine.start(SimTime::ZERO, lane as u64, Plan { steps });
@@ -169,7 +172,7 @@ fn run_beside_a_timer(plans: Vec<Vec<PlanStep>>) -> Result<usize, HostError> {
 #[test]
 fn timers_do_not_hide_plans_that_wait_for_each_other() {
     let one = |mine, other| vec![PlanStep::Await(EventId(other)), PlanStep::Signal(EventId(mine))];
-    let error = run_beside_a_timer(vec![one(1, 2), one(2, 1)]).unwrap_err();
+    let error = run_beside_a_timer(Device::new(1), vec![one(1, 2), one(2, 1)]).unwrap_err();
     let HostError::Deadlock { at, .. } = error else { panic!("{error}") };
     assert_eq!(at.as_ns() / 1_000_000_000, 610);
 }
@@ -180,7 +183,32 @@ fn who_waits_for_a_plan_that_takes_fifty_minutes_waits() {
     let until = |seconds: u64| PlanStep::Until(SimTime::from_ns(seconds * 1_000_000_000));
     let holds = vec![PlanStep::Lock { lock, shared: false }, until(3_000), PlanStep::Unlock(lock)];
     let waits = vec![PlanStep::Lock { lock, shared: true }, PlanStep::Unlock(lock)];
-    assert_eq!(run_beside_a_timer(vec![holds, waits]).unwrap(), 2);
+    assert_eq!(run_beside_a_timer(Device::new(1), vec![holds, waits]).unwrap(), 2);
+}
+
+/// A write, and who waits until it is done, without a plan that waits for the drive itself.
+fn written_and_awaited() -> Vec<Vec<PlanStep>> {
+    let range = BlockRange::new(Lba(5), 1);
+    let write = PlanStep::Write { range, hints: Hints::default(), fua: false };
+    let written = EventId(3);
+    vec![vec![write, PlanStep::SignalDone(written)], vec![PlanStep::Await(written)]]
+}
+
+#[test]
+fn an_event_behind_a_write_comes_when_it_is_done_and_keeps_nobody_else() {
+    let ends = run(written_and_awaited()).unwrap();
+    let [submitted, done] = [0, 1].map(|lane| ends.iter().find(|end| end.0 == lane).unwrap().1);
+    let mut rng = Rng::new(1);
+    let takes = SimSpan::from_us(rng.below(100)).as_ns();
+    assert_eq!((submitted, done), (costs().request_ns, takes));
+}
+
+#[test]
+fn who_waits_for_a_write_of_many_minutes_waits() {
+    let mut slow = Device::new(1);
+    slow.longest_us = 3_000_000_000;
+    assert!(Rng::new(1).below(slow.longest_us) > 700_000_000, "longer than what is stuck waits");
+    assert_eq!(run_beside_a_timer(slow, written_and_awaited()).unwrap(), 2);
 }
 
 #[test]

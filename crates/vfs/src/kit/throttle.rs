@@ -21,15 +21,15 @@ const SMALLEST_CHUNK: usize = 256;
 /// Events of write-back have this bit in their numbers, other events of a file system do not.
 const OWN_EVENTS: u64 = 1 << 62;
 
-/// Pages of a write-back, up to an event that comes when they have been submitted.
+/// Pages of a write-back, up to an event that comes when the device has written them.
 #[derive(Debug)]
 struct Chunk {
     event: EventId,
     pages: usize,
 }
 
-/// The pages that write-backs have planned and the device may not have been given yet, and who waits
-/// for them.
+/// The pages that write-backs have planned and the device may not have written yet (Linux:
+/// `NR_WRITEBACK`), and who waits for them.
 #[derive(Debug)]
 pub struct Throttle {
     /// Pages that may be dirty or on their way.
@@ -55,7 +55,7 @@ impl Throttle {
     /// A write-back begins.
     pub fn begin<D: Scheduler, const N: usize>(&mut self, io: &Gatherer<D, N>) {
         debug_assert!(self.rest.is_none(), "a write-back in a write-back");
-        self.forget_submitted(|event| io.device().is_signalled(event));
+        self.forget_done(|event| io.device().is_signalled(event));
         self.rest = Some(0);
     }
 
@@ -83,7 +83,7 @@ impl Throttle {
 
     /// Has the writer that is making a call wait if too many pages are on their way or `dirty`.
     pub fn wait<D: Scheduler, const N: usize>(&mut self, dirty: usize, io: &mut Gatherer<D, N>) {
-        self.forget_submitted(|event| io.device().is_signalled(event));
+        self.forget_done(|event| io.device().is_signalled(event));
         if let Some(event) = self.awaited(dirty) {
             io.device_mut().hint(SchedulingHint::Await(event));
         }
@@ -125,7 +125,7 @@ impl Throttle {
         event
     }
 
-    fn forget_submitted(&mut self, is_signalled: impl Fn(EventId) -> bool) {
+    fn forget_done(&mut self, is_signalled: impl Fn(EventId) -> bool) {
         self.chunks.retain(|chunk| !is_signalled(chunk.event));
     }
 }
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(throttle.awaited(4000 - 600), Some(events[0]));
         assert_eq!(throttle.awaited(4001 - 600), Some(events[1]));
         assert_eq!([4000, 9999].map(|dirty| throttle.awaited(dirty)), [Some(events[2]); 2]);
-        throttle.forget_submitted(|event| event == events[0]);
+        throttle.forget_done(|event| event == events[0]);
         assert_eq!(throttle.awaited(4000 - 600), None);
         assert_eq!(throttle.awaited(4001 - 600), Some(events[1]));
     }
@@ -162,7 +162,7 @@ mod tests {
     fn whoever_finds_too_much_dirty_waits_for_what_ends_the_write_back() {
         let (mut throttle, events) = written_back(1000);
         assert_eq!(events.len(), 3, "500 pages, 500 pages, and a checkpoint");
-        throttle.forget_submitted(|event| event != events[2]);
+        throttle.forget_done(|event| event != events[2]);
         assert_eq!(throttle.awaited(4000), None);
         assert_eq!(throttle.awaited(4001), Some(events[2]));
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn nobody_waits_where_nothing_is_under_way() {
         let (mut throttle, _) = written_back(1100);
-        throttle.forget_submitted(|_| true);
+        throttle.forget_done(|_| true);
         assert_eq!(throttle.awaited(usize::MAX / 2), None);
         assert!(throttle.chunks.is_empty());
         assert_eq!(written_back(0).1, []);
