@@ -13,7 +13,7 @@ use crate::command::{Command, Data, Hints, Inode, StreamId};
 use crate::content::Content;
 use crate::device::{Answer, Completion, DeviceError};
 use crate::placement::Lifetime;
-use crate::scheduler::{EventId, LockId, Scheduler, SchedulingHint};
+use crate::scheduler::{LockId, Scheduler, SchedulingHint};
 use crate::zone::Zones;
 
 /// Writes of one channel that follow each other on the device.
@@ -340,17 +340,6 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// An error of the device, now or before.
     pub fn kick(&mut self) -> Result<(), DeviceError> {
         set_bits(self.filled).try_for_each(|channel| self.submit(channel, false))
-    }
-
-    /// The same, and has an event signalled when the device is done with it, even if the device
-    /// fails: others may wait for it.
-    ///
-    /// # Errors
-    /// As [`Self::kick`].
-    pub fn kick_and_signal(&mut self, event: EventId) -> Result<(), DeviceError> {
-        let submitted = self.kick();
-        self.device.hint(SchedulingHint::SignalDone(event));
-        submitted
     }
 
     /// Submits all, and waits until the device has it (not until it survives a power cut).

@@ -292,6 +292,10 @@ impl<D: Scheduler> Scheduler for JoinedDevice<D> {
     fn is_signalled(&self, event: EventId) -> bool {
         self.members.iter().all(|member| member.device.is_signalled(event))
     }
+
+    fn pages_on_their_way(&self) -> usize {
+        self.members.iter().map(|member| member.device.pages_on_their_way()).max().unwrap_or(0)
+    }
 }
 
 #[cfg(test)]

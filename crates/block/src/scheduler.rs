@@ -38,10 +38,16 @@ pub enum SchedulingHint {
     },
     /// The call signals an event.
     Signal(EventId),
-    /// The event is signalled when all commands of the call so far are done; the call goes on.
-    SignalDone(EventId),
     /// The call goes on when the event has been signalled.
     Await(EventId),
+    /// So many pages that the call writes back are on their way until all its commands so far are
+    /// done.
+    OnTheirWay(usize),
+    /// So many pages of the file system are dirty now, without those on their way.
+    Dirty(usize),
+    /// The call goes on when no more than so many pages are dirty or on their way, or none is on
+    /// its way.
+    AwaitRoom(usize),
     /// The call will not read this block before it has written it again. Nothing changes for a
     /// drive, which learns of it by a discard; a simulation need not keep the content.
     Dead(Lba),
@@ -50,13 +56,16 @@ pub enum SchedulingHint {
 /// A device as a file system issues commands to it: with hints for whoever schedules them.
 ///
 /// A device that carries a command out when it is submitted implements it by
-/// [`performs_at_once!`](crate::performs_at_once). A wrapper of a scheduler forwards both methods.
+/// [`performs_at_once!`](crate::performs_at_once). A wrapper of a scheduler forwards all methods.
 pub trait Scheduler: BlockDevice {
     /// Takes a hint.
     fn hint(&mut self, hint: SchedulingHint);
 
     /// Returns whether this event has been signalled.
     fn is_signalled(&self, event: EventId) -> bool;
+
+    /// Pages that are on their way by [`SchedulingHint::OnTheirWay`].
+    fn pages_on_their_way(&self) -> usize;
 }
 
 /// Implements [`Scheduler`] for a device that carries a command out when it is submitted: hints
@@ -69,6 +78,10 @@ macro_rules! performs_at_once {
 
             fn is_signalled(&self, _: $crate::EventId) -> bool {
                 true
+            }
+
+            fn pages_on_their_way(&self) -> usize {
+                0
             }
         }
     };
@@ -85,6 +98,10 @@ impl<D: Scheduler + ?Sized> Scheduler for &mut D {
     fn is_signalled(&self, event: EventId) -> bool {
         (**self).is_signalled(event)
     }
+
+    fn pages_on_their_way(&self) -> usize {
+        (**self).pages_on_their_way()
+    }
 }
 
 impl<D: Scheduler + ?Sized> Scheduler for Box<D> {
@@ -94,5 +111,9 @@ impl<D: Scheduler + ?Sized> Scheduler for Box<D> {
 
     fn is_signalled(&self, event: EventId) -> bool {
         (**self).is_signalled(event)
+    }
+
+    fn pages_on_their_way(&self) -> usize {
+        (**self).pages_on_their_way()
     }
 }

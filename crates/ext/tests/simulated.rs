@@ -133,6 +133,10 @@ impl Scheduler for Slow {
     fn is_signalled(&self, _event: EventId) -> bool {
         self.signalled.get()
     }
+
+    fn pages_on_their_way(&self) -> usize {
+        0
+    }
 }
 
 #[test]

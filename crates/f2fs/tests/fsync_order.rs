@@ -55,6 +55,10 @@ impl Scheduler for Planned {
     fn is_signalled(&self, _: EventId) -> bool {
         false // plans of other threads are still played
     }
+
+    fn pages_on_their_way(&self) -> usize {
+        0
+    }
 }
 
 fn file<D: Scheduler>(fs: &mut F2fs<D>, name: &str) -> Ino {

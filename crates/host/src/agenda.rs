@@ -5,8 +5,6 @@ use std::collections::BinaryHeap;
 
 use dovetail_time::SimTime;
 
-use dovetail_block::EventId;
-
 use crate::cpus::Turn;
 
 /// The bit of an entry's number that puts it behind others of its time.
@@ -21,8 +19,8 @@ pub(crate) enum Due<L> {
     End(L),
     /// A timer fires.
     Timer(L),
-    /// An event comes about.
-    Event(EventId),
+    /// So many pages have been written back.
+    Written(usize),
     /// Work on a CPU has ended.
     Worked(Turn<L>),
 }
@@ -92,9 +90,9 @@ impl<L> Agenda<L> {
         self.entries.push(Entry::new(at, self.made | LAST, due));
     }
 
-    /// Returns whether an event is due.
-    pub(crate) fn has_event(&self) -> bool {
-        self.entries.iter().any(|entry| matches!(entry.due, Due::Event(_)))
+    /// Returns whether pages are being written back.
+    pub(crate) fn has_pages(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.due, Due::Written(_)))
     }
 
     /// The time of the first entry.

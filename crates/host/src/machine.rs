@@ -3,7 +3,7 @@
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
-use dovetail_block::{BlockDevice, BlockRange, EventId};
+use dovetail_block::{BlockDevice, BlockRange};
 use dovetail_time::{SimSpan, SimTime};
 use rustc_hash::FxHashMap;
 
@@ -286,8 +286,9 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
                 Due::Timer(lane) => Some(Event::Timer { lane, at: self.now }),
                 Due::Plan(slot) => self.play(slot)?,
                 Due::End(lane) => Some(Event::Ended { lane, at: self.now }),
-                Due::Event(event) => {
-                    self.signal(event);
+                Due::Written(pages) => {
+                    self.events.written(pages);
+                    self.unblock(Obstacle::Room);
                     None
                 }
                 Due::Worked(turn) => {
@@ -311,7 +312,7 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
             blocked().filter_map(|&slot| self.plans[slot].as_ref()?.progress.blocked_since);
         since.any(|since| self.now.since(since) > STUCK)
             && self.plans.iter().flatten().count() == blocked().count()
-            && !self.agenda.has_event()
+            && !self.agenda.has_pages()
     }
 
     fn deadlock(&self) -> HostError {
@@ -447,11 +448,6 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
         self.spare_slots.push(waiting);
     }
 
-    fn signal(&mut self, event: EventId) {
-        self.events.signal(event);
-        self.unblock(Obstacle::Event(event));
-    }
-
     /// Plays the next step of a plan; `None` at its end.
     fn step(&mut self, progress: &mut Progress) -> Result<Option<Outcome>, HostError> {
         let now = self.now;
@@ -475,14 +471,16 @@ impl<D: BlockDevice, L: Copy + PartialEq + std::fmt::Debug> Machine<D, L> {
                 Outcome::At(now)
             }
             PlanStep::Signal(event) => {
-                let event = *event;
-                self.signal(event);
+                self.events.signal(*event);
+                self.unblock(Obstacle::Event(*event));
                 Outcome::At(now)
             }
-            PlanStep::SignalDone(event) => {
-                self.agenda.enter(now.max(progress.all_done), Due::Event(*event));
+            PlanStep::Written(pages) => {
+                self.agenda.enter(now.max(progress.all_done), Due::Written(*pages));
                 Outcome::At(now)
             }
+            PlanStep::AwaitRoom(pages) if self.events.has_room(*pages) => Outcome::At(now),
+            PlanStep::AwaitRoom(_) => Outcome::Blocked(Obstacle::Room),
             PlanStep::Await(event) if self.events.is_signalled(*event) => Outcome::At(now),
             PlanStep::ZoneTurn(_) => Outcome::At(now),
             PlanStep::Await(event) => Outcome::Blocked(Obstacle::Event(*event)),

@@ -94,10 +94,13 @@ pub enum PlanStep {
     Unlock(LockId),
     /// Brings about an event.
     Signal(EventId),
-    /// Brings about an event when all its commands so far are done, and waits for nothing.
-    SignalDone(EventId),
     /// Waits for an event.
     Await(EventId),
+    /// So many pages are no longer on their way when all its commands so far are done. It waits for
+    /// nothing.
+    Written(usize),
+    /// Waits until no more than so many pages are dirty or on their way, or none is on its way.
+    AwaitRoom(usize),
 }
 
 impl PlanStep {

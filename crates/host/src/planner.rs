@@ -356,6 +356,11 @@ impl PlannedDevice {
     fn hint(&mut self, hint: SchedulingHint) {
         match hint {
             SchedulingHint::Dead(lba) if !self.keeps_dead => self.mirror.forget(lba),
+            SchedulingHint::Dirty(pages) => self.events.set_dirty(pages),
+            SchedulingHint::OnTheirWay(pages) => {
+                self.events.send(pages);
+                self.steps.push(PlanStep::Written(pages));
+            }
             hint => self.steps.extend(planned(hint)),
         }
     }
@@ -368,9 +373,11 @@ fn planned(hint: SchedulingHint) -> Option<PlanStep> {
         SchedulingHint::Lock { lock, shared } => PlanStep::Lock { lock, shared },
         SchedulingHint::Unlock { lock } => PlanStep::Unlock(lock),
         SchedulingHint::Signal(event) => PlanStep::Signal(event),
-        SchedulingHint::SignalDone(event) => PlanStep::SignalDone(event),
         SchedulingHint::Await(event) => PlanStep::Await(event),
-        SchedulingHint::Dead(_) => return None,
+        SchedulingHint::AwaitRoom(pages) => PlanStep::AwaitRoom(pages),
+        SchedulingHint::OnTheirWay(_) | SchedulingHint::Dirty(_) | SchedulingHint::Dead(_) => {
+            return None;
+        }
     })
 }
 
@@ -397,5 +404,9 @@ impl Scheduler for Planner {
 
     fn is_signalled(&self, event: EventId) -> bool {
         self.0.borrow().events.is_signalled(event)
+    }
+
+    fn pages_on_their_way(&self) -> usize {
+        self.0.borrow().events.pages_on_their_way()
     }
 }

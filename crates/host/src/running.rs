@@ -15,6 +15,8 @@ pub(crate) enum Obstacle {
     Lock(LockId),
     Command(CommandId),
     Event(EventId),
+    /// Pages that are dirty or on their way.
+    Room,
 }
 
 /// Outcome of a step.

@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId,
-    Hints, Lba, LockId, MemoryDevice, SectorRange,
+    BlockDevice, BlockRange, Capabilities, Command, Completion, Data, DeviceError, DeviceInfo,
+    EventId, Hints, Lba, LockId, MemoryDevice, Pattern, Scheduler, SchedulingHint, SectorRange,
 };
-use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, PlanStep};
+use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, PlanStep, Planner};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use proptest::prelude::*;
 
@@ -145,15 +145,21 @@ fn plans_that_wait_for_each_other_are_named() {
     assert!(error.contains("0 waits") && error.contains("1 waits"), "{error}");
 }
 
-/// Plays plans while a timer fires every ten seconds, for an hour at most; returns how many plans
-/// have ended.
-fn run_beside_a_timer(device: Device, plans: Vec<Vec<PlanStep>>) -> Result<usize, HostError> {
-    const TIMER: u64 = 99;
-    let mut machine = Machine::new(device, costs(), SimTime::ZERO, Events::default());
-    let (wanted, mut ended) = (plans.len(), 0);
+/// Plays plans beside a timer.
+fn run_beside_a_timer(plans: Vec<Vec<PlanStep>>) -> Result<usize, HostError> {
+    let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO, Events::default());
+    let wanted = plans.len();
     for (lane, steps) in plans.into_iter().enumerate() {
         machine.start(SimTime::ZERO, lane as u64, Plan { steps });
     }
+    beside_a_timer(machine, wanted)
+}
+
+/// Plays a machine while a timer fires every ten seconds, for an hour at most or until so many plans
+/// have ended; returns how many have.
+fn beside_a_timer(mut machine: Machine<Device, u64>, wanted: usize) -> Result<usize, HostError> {
+    const TIMER: u64 = 99;
+    let mut ended = 0;
     machine.wake_at(SimTime::ZERO, TIMER);
     while let Some(event) = machine.advance()? {
         match event {
@@ -172,7 +178,7 @@ fn run_beside_a_timer(device: Device, plans: Vec<Vec<PlanStep>>) -> Result<usize
 #[test]
 fn timers_do_not_hide_plans_that_wait_for_each_other() {
     let one = |mine, other| vec![PlanStep::Await(EventId(other)), PlanStep::Signal(EventId(mine))];
-    let error = run_beside_a_timer(Device::new(1), vec![one(1, 2), one(2, 1)]).unwrap_err();
+    let error = run_beside_a_timer(vec![one(1, 2), one(2, 1)]).unwrap_err();
     let HostError::Deadlock { at, .. } = error else { panic!("{error}") };
     assert_eq!(at.as_ns() / 1_000_000_000, 610);
 }
@@ -183,24 +189,50 @@ fn who_waits_for_a_plan_that_takes_fifty_minutes_waits() {
     let until = |seconds: u64| PlanStep::Until(SimTime::from_ns(seconds * 1_000_000_000));
     let holds = vec![PlanStep::Lock { lock, shared: false }, until(3_000), PlanStep::Unlock(lock)];
     let waits = vec![PlanStep::Lock { lock, shared: true }, PlanStep::Unlock(lock)];
-    assert_eq!(run_beside_a_timer(Device::new(1), vec![holds, waits]).unwrap(), 2);
+    assert_eq!(run_beside_a_timer(vec![holds, waits]).unwrap(), 2);
 }
 
-/// A write, and who waits until it is done, without a plan that waits for the drive itself.
-fn written_and_awaited() -> Vec<Vec<PlanStep>> {
-    let range = BlockRange::new(Lba(5), 1);
-    let write = PlanStep::Write { range, hints: Hints::default(), fua: false };
-    let written = EventId(3);
-    vec![vec![write, PlanStep::SignalDone(written)], vec![PlanStep::Await(written)]]
+/// A call that writes ten pages back, of which six are dirty again, and one that waits until no
+/// more than `most` are dirty or on their way. The first one waits for nothing.
+fn write_back(device: Device, most: usize) -> Machine<Device, u64> {
+    let planner = Planner::new(device.info(), u64::MAX);
+    let mut machine = Machine::new(device, costs(), SimTime::ZERO, planner.events());
+    let mut begin = |lane, hints: &[SchedulingHint]| {
+        let mut planner = planner.clone();
+        if lane == 0 {
+            let data = Data::Patterns(Pattern::new(1));
+            let (range, hints) = (BlockRange::new(Lba(5), 1), Hints::default());
+            let write = Command::Write { range, data, hints, fua: false };
+            planner.submit(SimTime::ZERO, write).unwrap();
+        }
+        hints.iter().for_each(|hint| planner.hint(*hint));
+        machine.start(SimTime::ZERO, lane, planner.take(Plan::default()));
+    };
+    begin(0, &[SchedulingHint::OnTheirWay(10), SchedulingHint::Dirty(6)]);
+    assert_eq!(planner.pages_on_their_way(), 10);
+    begin(1, &[SchedulingHint::AwaitRoom(most)]);
+    machine
+}
+
+/// The time at which each lane's plan has ended.
+fn ends(mut machine: Machine<Device, u64>) -> Vec<u64> {
+    let mut ends = vec![0; 2];
+    while let Some(event) = machine.advance().unwrap() {
+        if let Event::Ended { lane, at } = event {
+            ends[lane as usize] = at.as_ns();
+        }
+    }
+    ends
 }
 
 #[test]
-fn an_event_behind_a_write_comes_when_it_is_done_and_keeps_nobody_else() {
-    let ends = run(written_and_awaited()).unwrap();
-    let [submitted, done] = [0, 1].map(|lane| ends.iter().find(|end| end.0 == lane).unwrap().1);
-    let mut rng = Rng::new(1);
-    let takes = SimSpan::from_us(rng.below(100)).as_ns();
-    assert_eq!((submitted, done), (costs().request_ns, takes));
+fn who_waits_for_room_waits_until_the_pages_are_written() {
+    let takes = SimSpan::from_us(Rng::new(1).below(100)).as_ns();
+    assert!(takes > costs().request_ns);
+    for (most, end) in [(15, takes), (16, 0), (5, takes)] {
+        let submitted = costs().request_ns;
+        assert_eq!(ends(write_back(Device::new(1), most)), [submitted, end], "{most}");
+    }
 }
 
 #[test]
@@ -208,7 +240,7 @@ fn who_waits_for_a_write_of_many_minutes_waits() {
     let mut slow = Device::new(1);
     slow.longest_us = 3_000_000_000;
     assert!(Rng::new(1).below(slow.longest_us) > 700_000_000, "longer than what is stuck waits");
-    assert_eq!(run_beside_a_timer(slow, written_and_awaited()).unwrap(), 2);
+    assert_eq!(beside_a_timer(write_back(slow, 9), 2).unwrap(), 2);
 }
 
 #[test]
@@ -376,11 +408,11 @@ fn a_thread_keeps_its_cpu_from_call_to_call() {
 /// Without durable writes a flush follows each, before the plan goes on.
 #[test]
 fn a_drive_without_fua_is_flushed_after_a_durable_write() {
-    let planner = dovetail_host::Planner::new(Device::new(5).info(), 256);
+    let planner = Planner::new(Device::new(5).info(), 256);
     planner.flush_for_fua();
     let mut device = planner.clone();
     let (range, hints) = (BlockRange::new(Lba(0), 1), Hints::default());
-    let data = dovetail_block::Data::Patterns(dovetail_block::Pattern::new(1));
+    let data = Data::Patterns(Pattern::new(1));
     device.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: true }).unwrap();
     let plan = planner.take(Plan::default());
     let write = PlanStep::Write { range, hints, fua: false };

@@ -115,6 +115,10 @@ impl<D: Scheduler> Scheduler for Timed<D> {
     fn is_signalled(&self, event: EventId) -> bool {
         self.device.is_signalled(event)
     }
+
+    fn pages_on_their_way(&self) -> usize {
+        self.device.pages_on_their_way()
+    }
 }
 
 /// The layers of a stack. The clock of each counts the time of the layer below it as well.

@@ -5,7 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content};
+use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
+
+mod write_back;
 
 /// Pages that are looked up as one: a bit each in a word.
 const CHUNK: u64 = 64;
@@ -53,8 +56,11 @@ pub struct PageCache {
     spare_files: Vec<u32>,
     file_index: FxHashMap<u64, u32>,
     /// Files with dirty pages, by when they became so.
-    dirty_files: BTreeMap<u64, u64>,
+    dirty_files: BTreeMap<Since, u64>,
+    now: SimTime,
     clock: u64,
+    /// The file whose turn it was last to be written back.
+    turn: Since,
     dirty: usize,
     hand: usize,
     bound: usize,
@@ -68,8 +74,13 @@ struct File {
     /// Its chunks with dirty pages, in no order.
     dirty_chunks: Vec<u32>,
     dirty: usize,
-    dirty_since: u64,
+    dirty_since: Since,
+    /// The page at which write-back goes on.
+    pass: u64,
 }
+
+/// When a file became dirty, and its number among those of that time.
+type Since = (SimTime, u64);
 
 const fn bit(index: u64) -> u64 {
     1 << (index % CHUNK)
@@ -97,11 +108,18 @@ impl PageCache {
             spare_files: Vec::new(),
             file_index: FxHashMap::default(),
             dirty_files: BTreeMap::new(),
+            now: SimTime::ZERO,
             clock: 0,
+            turn: Since::default(),
             dirty: 0,
             hand: 0,
             bound: bound.max(16),
         }
+    }
+
+    /// What is written from now on becomes dirty at this time.
+    pub fn set_now(&mut self, now: SimTime) {
+        self.now = now;
     }
 
     /// Number of pages.
@@ -292,6 +310,7 @@ impl PageCache {
         file.chunks.remove(&number);
         if file.chunks.is_empty() {
             self.file_index.remove(&ino);
+            file.pass = 0;
             self.spare_files.push(place);
         }
     }
@@ -315,8 +334,8 @@ impl PageCache {
         let file = &mut self.files[chunk.file as usize];
         if file.dirty == 0 {
             self.clock += 1;
-            file.dirty_since = self.clock;
-            self.dirty_files.insert(self.clock, ino);
+            file.dirty_since = (self.now, self.clock);
+            self.dirty_files.insert(file.dirty_since, ino);
         }
         file.dirty += 1;
         if chunk.dirty == 0 {
@@ -388,11 +407,6 @@ impl PageCache {
     /// Number of dirty pages.
     pub fn dirty_total(&self) -> usize {
         self.dirty
-    }
-
-    /// The files with dirty pages, the one first that has been so for longest.
-    pub fn dirty_inodes(&self) -> Vec<u64> {
-        self.dirty_files.values().copied().collect()
     }
 
     /// The pages of a file in a range that `choose` takes from a chunk.
@@ -485,17 +499,9 @@ mod tests {
     }
 
     #[test]
-    fn files_come_in_the_order_in_which_they_became_dirty() {
+    fn bytes_are_changed_in_place() {
         let mut cache = PageCache::new(100);
-        for (ino, index) in [(7, 0), (3, 0), (7, 1)] {
-            cache.write(ino, index, pattern(1));
-        }
-        assert_eq!(cache.dirty_inodes(), [7, 3]);
-        cache.mark_clean(7, 0);
-        assert_eq!(cache.dirty_inodes(), [7, 3]);
-        cache.mark_clean(7, 1);
         cache.write(7, 5, pattern(2));
-        assert_eq!(cache.dirty_inodes(), [3, 7]);
         cache.bytes_mut(7, 5).unwrap()[3] = 9;
         assert!(
             matches!(cache.get(7, 5), Some(Content::Bytes(bytes)) if bytes[3] == 9 && bytes[4] == 0)

@@ -29,4 +29,8 @@ impl<D: Scheduler> Scheduler for Kept<D> {
     fn is_signalled(&self, event: EventId) -> bool {
         self.0.is_signalled(event)
     }
+
+    fn pages_on_their_way(&self) -> usize {
+        self.0.pages_on_their_way()
+    }
 }

@@ -422,9 +422,6 @@ impl<D: Scheduler> Ext<D> {
             self.delayed.remove(ino, first..last);
             self.remove_in_parts(ino, first, last)?;
         }
-        if self.pages.dirty_count(ino.0.into()) == 0 {
-            self.dirty_since.remove(&ino);
-        }
         Ok(())
     }
 

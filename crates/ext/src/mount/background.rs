@@ -37,11 +37,11 @@ impl<D: Scheduler> Ext<D> {
         if self.is_read_only() {
             return None;
         }
-        if self.is_too_dirty() {
+        if self.writes_back(self.io.now()) {
             return Some(self.io.now().max(self.background.room_from));
         }
         let journal_waits = self.journal.as_ref().is_some_and(|journal| journal.waiting() > 0);
-        let waits = journal_waits || !self.dirty_since.is_empty();
+        let waits = journal_waits || self.pages.dirty_total() > 0;
         let write_back = waits.then_some(self.background.next_write_back);
         let commit =
             self.running.began.map(|began| after(began, self.options.commit_interval_s * 1000));
@@ -63,8 +63,8 @@ impl<D: Scheduler> Ext<D> {
     }
 
     fn work_in_background(&mut self, now: SimTime) -> Result<(), Error> {
-        if self.is_too_dirty() && now >= self.background.room_from {
-            match self.write_back_all_content() {
+        if self.writes_back(now) && now >= self.background.room_from {
+            match self.write_back_turns(now) {
                 // a sync says so
                 Err(Error::NoSpace) => self.background.room_from = after(now, WRITE_BACK_MS),
                 done => done?,
@@ -82,20 +82,33 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Writes back what is dirty; content that goes through the journal is committed.
-    fn write_back_all_content(&mut self) -> Result<(), Error> {
-        self.write_back_files(0)?;
-        if self.is_too_dirty() { self.commit() } else { Ok(()) }
+    /// Writes back a part of a round; content that goes through the journal is committed.
+    fn write_back_turns(&mut self, now: SimTime) -> Result<(), Error> {
+        self.rounds.begin(now, self.pages.dirty_files());
+        let (before, most) = (self.pages.dirty_total(), self.throttle.turn_pages());
+        let written = |fs: &Self| before.saturating_sub(fs.pages.dirty_total());
+        while written(self) < most
+            && self.rounds.take_turn()
+            && let Some(ino) = self.pages.next_dirty_inode()
+        {
+            self.write_back_next(Ino(ino as u32), most)?;
+            self.commit_if_large()?;
+        }
+        if written(self) == 0 && self.is_too_dirty() {
+            self.commit()
+        } else {
+            Ok(self.io.kick()?)
+        }
     }
 
     fn write_back_old(&mut self) -> Result<(), Error> {
         let now = self.io.now();
-        let old = self.dirty_since.iter().filter(|(_, since)| after(**since, EXPIRE_MS) <= now);
-        for ino in old.map(|(ino, _)| *ino).collect::<Vec<Ino>>() {
-            self.write_back(ino)?;
+        let Some(before) = now.as_ns().checked_sub(EXPIRE_MS * 1_000_000) else { return Ok(()) };
+        let before = SimTime::from_ns(before);
+        for ino in self.pages.dirty_inodes_since(before) {
+            self.write_back(Ino(ino as u32))?;
             self.commit_if_large()?;
         }
-        let before = SimTime::from_ns(now.as_ns().saturating_sub(EXPIRE_MS * 1_000_000));
         if let Some(journal) = &mut self.journal
             && journal.oldest().is_some_and(|oldest| oldest <= before)
         {
@@ -110,14 +123,24 @@ impl<D: Scheduler> Ext<D> {
         limit.is_some_and(|bytes| self.pages.dirty_total() as u64 * 4096 > bytes)
     }
 
-    /// Writes dirty files until no more than so many pages are dirty.
-    fn write_back_files(&mut self, pages: usize) -> Result<(), Error> {
-        for ino in self.pages.dirty_inodes() {
-            self.write_back(Ino(ino as u32))?;
+    /// The background has to write back, or is not through with it.
+    fn writes_back(&self, now: SimTime) -> bool {
+        self.is_too_dirty() || self.rounds.goes_on(now)
+    }
+
+    /// Writes back dirty files by turns until no more than so many pages are dirty, or until no
+    /// turn helps: content that goes through the journal waits.
+    fn write_back_to(&mut self, pages: usize) -> Result<(), Error> {
+        let mut turns = self.pages.dirty_files();
+        while self.pages.dirty_total() > pages
+            && turns > 0
+            && let Some(ino) = self.pages.next_dirty_inode()
+        {
+            let before = self.pages.dirty_total();
+            self.write_back_next(Ino(ino as u32), self.throttle.turn_pages())?;
             self.commit_if_large()?;
-            if self.pages.dirty_total() <= pages {
-                break;
-            }
+            let helped = self.pages.dirty_total() < before;
+            turns = if helped { self.pages.dirty_files() } else { turns - 1 };
         }
         Ok(self.io.kick()?)
     }
@@ -127,7 +150,7 @@ impl<D: Scheduler> Ext<D> {
         let limit = ((self.options.page_cache_bytes / 4096 / 4) as usize).max(64);
         if self.pages.dirty_total() > limit {
             self.throttled(|fs| {
-                fs.write_back_files(limit / 2)?;
+                fs.write_back_to(limit / 2)?;
                 if fs.pages.dirty_total() > limit {
                     fs.commit()?;
                 }
@@ -142,9 +165,9 @@ impl<D: Scheduler> Ext<D> {
         &mut self,
         write_back: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.throttle.begin(self.io.gatherer_mut());
+        self.throttle.begin();
         let written = write_back(self);
-        let submitted = self.throttle.end(self.io.gatherer_mut());
+        let submitted = self.throttle.end(self.pages.dirty_total(), self.io.gatherer_mut());
         written?;
         Ok(submitted?)
     }

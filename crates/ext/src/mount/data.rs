@@ -266,7 +266,6 @@ impl<D: Scheduler> Ext<D> {
     /// A page of the file has become dirty.
     pub(super) fn note_dirty_page(&mut self, ino: Ino) -> Result<(), Error> {
         self.note_change(ino);
-        self.dirty_since.entry(ino).or_insert(self.io.now());
         if self.journals_content(ino)? {
             self.note_edit();
             self.running.ordered.insert(ino);
@@ -279,10 +278,17 @@ impl<D: Scheduler> Ext<D> {
     /// Gives the file's delayed blocks a place. The pages must then be written before the next
     /// commit, which sees to it.
     pub(super) fn place_delayed(&mut self, ino: Ino) -> Result<(), Error> {
-        let mut from = 0;
-        while let Some((block, blocks)) = self.delayed.first_run(ino, from) {
+        self.place_delayed_in(ino, 0..u32::MAX)
+    }
+
+    /// The same of those in a range.
+    fn place_delayed_in(&mut self, ino: Ino, range: Range<u32>) -> Result<(), Error> {
+        let mut from = range.start;
+        while let Some((block, blocks)) = self.delayed.first_run(ino, from)
+            && block < range.end
+        {
             self.note_placed(ino);
-            let run = self.allocate_run(ino, block, blocks, true)?;
+            let run = self.allocate_run(ino, block, blocks.min(range.end - block), true)?;
             self.delayed.remove(ino, block.into()..run.end());
             self.running.ordered.insert(ino);
             from = block;
@@ -312,6 +318,27 @@ impl<D: Scheduler> Ext<D> {
         self.write_mapped(ino)
     }
 
+    /// Writes the dirty pages of one file that a pass over it comes to next, at most `most`.
+    /// Content that goes through the journal waits for the commit.
+    pub(super) fn write_back_next(&mut self, ino: Ino, most: usize) -> Result<(), Error> {
+        if self.journals_content(ino)? {
+            return self.place_delayed(ino);
+        }
+        let mut dirty = std::mem::take(&mut self.scratch);
+        self.pages.next_dirty_pages_into(ino.0.into(), most, &mut dirty);
+        let written = self.place_and_write(ino, &dirty);
+        self.scratch = dirty;
+        written
+    }
+
+    fn place_and_write(&mut self, ino: Ino, dirty: &[u64]) -> Result<(), Error> {
+        let (Some(&first), Some(&last)) = (dirty.first(), dirty.last()) else { return Ok(()) };
+        let blocks = self.blocks_of_page(first).start..self.blocks_of_page(last).end;
+        let clamp = |block: u64| block.min(u32::MAX.into()) as u32;
+        self.place_delayed_in(ino, clamp(blocks.start)..clamp(blocks.end))?;
+        self.write_mapped_pages(ino, dirty)
+    }
+
     /// Writes those blocks of dirty pages that have a place.
     pub(super) fn write_mapped(&mut self, ino: Ino) -> Result<(), Error> {
         let mut dirty = std::mem::take(&mut self.scratch);
@@ -321,7 +348,7 @@ impl<D: Scheduler> Ext<D> {
         written
     }
 
-    /// The same of these dirty pages, all that it has.
+    /// The same of these dirty pages.
     fn write_mapped_pages(&mut self, ino: Ino, dirty: &[u64]) -> Result<(), Error> {
         let mut known = None;
         self.io.set_content_of(ino.0);
@@ -341,7 +368,6 @@ impl<D: Scheduler> Ext<D> {
             }
         }
         if self.pages.dirty_count(ino.0.into()) == 0 {
-            self.dirty_since.remove(&ino);
             self.running.ordered.remove(&ino);
         }
         Ok(())
@@ -406,7 +432,6 @@ impl<D: Scheduler> Ext<D> {
             }
             self.pages.mark_clean(ino.0.into(), index);
         }
-        self.dirty_since.remove(&ino);
         Ok(blocks)
     }
 

@@ -109,7 +109,7 @@ impl<D: Scheduler> Ext<D> {
     /// Content of the file that changed earlier gets its place: another change only if that one is
     /// forgotten.
     pub(super) fn note_placed(&mut self, ino: Ino) {
-        let since = self.dirty_since.get(&ino).copied().unwrap_or(self.io.now());
+        let since = self.pages.dirty_since(ino.0.into()).unwrap_or(self.io.now());
         if let Some(changed) = &mut self.changed {
             changed.entry(ino).or_insert(since);
         }

@@ -48,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, Lba, Lifetime, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::kit::Throttle;
+use dovetail_vfs::kit::{Rounds, Throttle};
 use dovetail_vfs::{Moment, PageCache, Timestamp};
 use rustc_hash::FxHashMap;
 
@@ -82,6 +82,7 @@ pub struct Ext<D> {
     scratch: Vec<u64>,
     pages: PageCache,
     throttle: Throttle,
+    rounds: Rounds,
     /// Blocks that have content in memory and no place yet.
     delayed: Delayed,
     /// Reserved blocks that the present call may not take.
@@ -101,8 +102,6 @@ pub struct Ext<D> {
     lifetimes: FxHashMap<Ino, Lifetime>,
     /// Number of users that keep an inode, open or known to the kernel.
     holds: FxHashMap<Ino, u64>,
-    /// Time at which each file with dirty pages got the first of them.
-    dirty_since: BTreeMap<Ino, SimTime>,
     listing: Option<Listing>,
     /// Files whose content changed and when, for a tool that has asked before.
     changed: Option<BTreeMap<Ino, SimTime>>,
@@ -176,6 +175,7 @@ impl<D: Scheduler> Ext<D> {
     pub fn set_now(&mut self, now: impl Into<Moment>) {
         let Moment { time, date } = now.into();
         self.io.set_now(time);
+        self.pages.set_now(time);
         self.date = date;
     }
 

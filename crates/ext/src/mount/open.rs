@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::kit::Throttle;
+use dovetail_vfs::kit::{Rounds, Throttle};
 use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
 
@@ -89,6 +89,7 @@ impl<D: Scheduler> Ext<D> {
             scratch: Vec::new(),
             pages: PageCache::new((options.page_cache_bytes / BLOCK_SIZE) as usize),
             throttle: Throttle::new(options.page_cache_bytes),
+            rounds: Rounds::default(),
             delayed: Delayed::default(),
             kept_from_caller: 0,
             lacked_room: false,
@@ -100,7 +101,6 @@ impl<D: Scheduler> Ext<D> {
             orphans: Vec::new(),
             lifetimes: FxHashMap::default(),
             holds: FxHashMap::default(),
-            dirty_since: Default::default(),
             listing: None,
             changed: None,
             batch: None,

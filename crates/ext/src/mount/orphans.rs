@@ -71,9 +71,6 @@ impl<D: Scheduler> Ext<D> {
         let first_page = from.div_ceil(self.per_page());
         self.pages.remove_range(ino.0.into(), first_page..u64::MAX);
         self.delayed.remove(ino, from..u64::MAX);
-        if self.pages.dirty_count(ino.0.into()) == 0 {
-            self.dirty_since.remove(&ino);
-        }
         if !self.has_blocks(ino)? || self.remove_blocks(ino, from, u64::MAX)? {
             return Ok(());
         }

@@ -86,9 +86,6 @@ impl<D: Scheduler> Ext<D> {
                 rest = Run { block: done as u32, blocks: rest.blocks - blocks, ..rest };
             }
         }
-        if self.pages.dirty_count(ino.0.into()) == 0 {
-            self.dirty_since.remove(&ino);
-        }
         Ok(())
     }
 

@@ -14,12 +14,15 @@ use super::policy::{
     ZONED_SLEEP_MS, discard_step,
 };
 use crate::error::Error;
+use crate::format::Nid;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
 const IDLE_MS: u64 = 5_000;
 const IDLE: SimSpan = SimSpan::from_ms(IDLE_MS);
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
+/// Longest time that a page may wait for it (Linux: `dirty_expire_centisecs`).
+const EXPIRE_MS: u64 = 30_000;
 
 /// Due times of the background work.
 #[derive(Debug)]
@@ -78,7 +81,7 @@ impl<D: Scheduler> F2fs<D> {
         let background = &self.background;
         match thread {
             _ if self.is_read_only() => None,
-            BackgroundThread::WriteBack if self.is_too_dirty() => Some(self.io.now()),
+            BackgroundThread::WriteBack if self.writes_back(self.io.now()) => Some(self.io.now()),
             BackgroundThread::WriteBack => {
                 let interval = self.options.checkpoint_interval_s.saturating_mul(1000);
                 let checkpoint = after(background.last_checkpoint, interval);
@@ -122,14 +125,22 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn write_back_and_checkpoint(&mut self, now: SimTime) -> Result<(), Error> {
-        if now >= self.background.next_write_back || self.is_too_dirty() {
+        let is_periodic = now >= self.background.next_write_back;
+        if is_periodic || self.writes_back(now) {
             self.throttled(|fs| {
-                fs.write_back_files()?;
+                if fs.writes_back(now) {
+                    fs.write_back_turns(now)?;
+                }
+                if is_periodic {
+                    fs.write_back_old(now)?;
+                }
                 if fs.space.has_many_prefree() {
                     fs.write_checkpoint(CheckpointReason::Sync)?;
                 }
                 Ok(())
             })?;
+        }
+        if is_periodic {
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
         }
         if self.is_idle()
@@ -181,6 +192,11 @@ impl<D: Scheduler> F2fs<D> {
             self.pages.dirty_total().saturating_sub(self.dirty_dent_pages() as usize) as u64 * 4096
                 > bytes
         })
+    }
+
+    /// The background has to write back, or is not through with it.
+    fn writes_back(&self, now: SimTime) -> bool {
+        self.is_too_dirty() || self.rounds.goes_on(now)
     }
 
     fn checkpoint_interval_ns(&self) -> u64 {
@@ -235,10 +251,45 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Writes the dirty pages of files; directories wait for a checkpoint.
-    fn write_back_files(&mut self) -> Result<(), Error> {
-        for ino in self.pages.dirty_inodes() {
-            let ino = crate::format::Nid(ino as u32);
+    /// Writes back dirty files by turns until no more than so many pages of content are dirty.
+    fn write_back_to(&mut self, pages: usize) -> Result<(), Error> {
+        let pages = pages.saturating_add(self.dirty_dent_pages() as usize);
+        while self.pages.dirty_total() > pages
+            && let Some(ino) = self.pages.next_dirty_inode()
+        {
+            self.write_back_turn(Nid(ino as u32))?;
+        }
+        Ok(self.io.kick()?)
+    }
+
+    /// Writes back a part of a round.
+    fn write_back_turns(&mut self, now: SimTime) -> Result<(), Error> {
+        self.rounds.begin(now, self.pages.dirty_files());
+        let (before, most) = (self.pages.dirty_total(), self.throttle.turn_pages());
+        while before.saturating_sub(self.pages.dirty_total()) < most
+            && self.rounds.take_turn()
+            && let Some(ino) = self.pages.next_dirty_inode()
+        {
+            self.write_back_turn(Nid(ino as u32))?;
+        }
+        Ok(self.io.kick()?)
+    }
+
+    /// A file's turn; directories wait for a checkpoint.
+    fn write_back_turn(&mut self, ino: Nid) -> Result<(), Error> {
+        if self.dirty_dents.contains(&ino) {
+            return Ok(());
+        }
+        self.look_for_headroom(0)?;
+        self.write_back_next(ino, self.throttle.turn_pages(), WritebackReason::Background)?;
+        self.balance()
+    }
+
+    /// Writes back the files that have been dirty for long.
+    fn write_back_old(&mut self, now: SimTime) -> Result<(), Error> {
+        let Some(before) = now.as_ns().checked_sub(EXPIRE_MS * 1_000_000) else { return Ok(()) };
+        for ino in self.pages.dirty_inodes_since(SimTime::from_ns(before)) {
+            let ino = Nid(ino as u32);
             if !self.dirty_dents.contains(&ino) {
                 self.look_for_headroom(0)?;
                 self.write_back(ino, WritebackReason::Background)?;
@@ -269,7 +320,7 @@ impl<D: Scheduler> F2fs<D> {
         let limit = (self.options.page_cache_bytes / 4096 / 4) as usize;
         if self.pages.dirty_total() > limit.max(64) {
             self.throttled(|fs| {
-                fs.write_back_files()?;
+                fs.write_back_to(limit / 2)?;
                 if fs.pages.dirty_total() > limit.max(64) {
                     fs.write_checkpoint(CheckpointReason::Sync)?;
                 }
@@ -284,9 +335,9 @@ impl<D: Scheduler> F2fs<D> {
         &mut self,
         write_back: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.throttle.begin(self.io.gatherer_mut());
+        self.throttle.begin();
         let written = write_back(self);
-        let submitted = self.throttle.end(self.io.gatherer_mut());
+        let submitted = self.throttle.end(self.pages.dirty_total(), self.io.gatherer_mut());
         written?;
         Ok(submitted?)
     }

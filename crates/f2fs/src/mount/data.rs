@@ -216,7 +216,21 @@ impl<D: Scheduler> F2fs<D> {
         written
     }
 
-    /// Writes these dirty pages of a file, all that it has.
+    /// The same of those that a pass over it comes to next, at most `most`.
+    pub(super) fn write_back_next(
+        &mut self,
+        ino: Nid,
+        most: usize,
+        reason: WritebackReason,
+    ) -> Result<(), Error> {
+        let mut dirty = std::mem::take(&mut self.scratch.pages);
+        self.pages.next_dirty_pages_into(ino.0.into(), most, &mut dirty);
+        let written = self.write_dirty(ino, &dirty, reason);
+        self.scratch.pages = dirty;
+        written
+    }
+
+    /// Writes these dirty pages of a file.
     fn write_dirty(
         &mut self,
         ino: Nid,

@@ -55,7 +55,7 @@ use std::collections::BTreeSet;
 
 use dovetail_block::{Lifetime, RemapPair, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::kit::Throttle;
+use dovetail_vfs::kit::{Rounds, Throttle};
 use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
 
@@ -127,6 +127,7 @@ pub struct F2fs<D> {
     nodes: NodeCache,
     pages: PageCache,
     throttle: Throttle,
+    rounds: Rounds,
     inline_names: InlineNames,
     dirty_dents: BTreeSet<Nid>,
     /// Hints of programs about files, as long as the volume is mounted.
@@ -197,7 +198,9 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Sets the time at which the next call begins; time never goes back.
     pub fn set_now(&mut self, now: impl Into<Moment>) {
-        self.io.set_now(now.into().time);
+        let time = now.into().time;
+        self.io.set_now(time);
+        self.pages.set_now(time);
     }
 
     /// Nothing can be written: mounted so, or after the device failed or damage was met in the

@@ -3,7 +3,7 @@
 
 use dovetail_block::Scheduler;
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::kit::Throttle;
+use dovetail_vfs::kit::{Rounds, Throttle};
 use dovetail_vfs::{Moment, PageCache};
 
 use super::background::Background;
@@ -114,6 +114,7 @@ impl<D: Scheduler> F2fs<D> {
             nodes: NodeCache::new((options.node_cache_bytes / BLOCK as u64) as usize),
             pages: PageCache::new((options.page_cache_bytes / BLOCK as u64) as usize),
             throttle: Throttle::new(options.page_cache_bytes),
+            rounds: Rounds::default(),
             inline_names: Default::default(),
             dirty_dents: Default::default(),
             lifetimes: Default::default(),

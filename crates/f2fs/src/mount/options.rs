@@ -164,8 +164,8 @@ pub struct Options {
     /// Large writes of bytes go to the device at once, past the page cache: for a mount, above which
     /// there is another cache. Otherwise writes of bytes and of named content take one way.
     pub writes_past_cache: bool,
-    /// Dirty content, in bytes, from which the background writes it at once rather than every five
-    /// seconds (Linux: `dirty_background_ratio`); `None` for never.
+    /// Dirty content, in bytes, from which the background writes it at once rather than when it is
+    /// old (Linux: `dirty_background_ratio`); `None` for never.
     pub dirty_background_bytes: Option<u64>,
     /// Node blocks kept in memory beside the dirty ones, in bytes. Assumed default: 32 MiB.
     pub node_cache_bytes: u64,

@@ -70,7 +70,7 @@ impl LinuxCommand<'_> {
         let work = Work {
             stack: self.stack,
             system: file_system(self.stack).map_err(&failed)?,
-            is_shrunk: self.scale.value() < 1.0,
+            scale: self.scale,
             prepare: "",
             run: &run,
         };

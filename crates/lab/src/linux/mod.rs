@@ -83,7 +83,7 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
     let work = Work {
         stack,
         system: Some(system),
-        is_shrunk: job.scale.value() < 1.0,
+        scale: job.scale,
         prepare: &fio.lay_out,
         run: &script::play(job.final_sync),
     };

@@ -1,6 +1,8 @@
 //! The work of a guest as a shell script: a volume, a job or a command on it, a check.
 
 use dovetail_linux::{FIO_CLOCK, FileSystem, quoted};
+use dovetail_time::Ratio;
+use dovetail_vfs::kit::Throttle;
 use dovetail_workload::fio::{JobFile, JobText};
 
 use crate::bench::Stack;
@@ -46,8 +48,7 @@ pub(super) struct Work<'a> {
     pub(super) stack: &'a Stack,
     /// `None` for the raw drive.
     pub(super) system: Option<FileSystem>,
-    /// The drive is smaller than the one that it stands for.
-    pub(super) is_shrunk: bool,
+    pub(super) scale: Ratio,
     /// Commands before the first mark, and those after it.
     pub(super) prepare: &'a str,
     pub(super) run: &'a str,
@@ -55,7 +56,18 @@ pub(super) struct Work<'a> {
 
 impl Work<'_> {
     fn mount(&self, system: FileSystem) -> String {
-        system.mount(&self.stack.mount) + &settings(system, self.stack, self.is_shrunk)
+        system.mount(&self.stack.mount) + &settings(system, self.stack, self.scale.value() < 1.0)
+    }
+
+    /// What may be dirty of the stack's page cache. Linux takes shares of all memory that can
+    /// become page cache, and the guest has more, for other things.
+    fn dirty_limits(&self) -> String {
+        let bytes = self.stack.memory_bytes(self.scale);
+        let limits = [
+            ("dirty_bytes", Throttle::limit_bytes(bytes)),
+            ("dirty_background_bytes", Throttle::background_bytes(bytes)),
+        ];
+        limits.map(|(name, bytes)| format!("echo {bytes} > /proc/sys/vm/{name}\n")).concat()
     }
 
     /// Makes and mounts a volume, works on it between two marks, checks it.
@@ -68,7 +80,8 @@ impl Work<'_> {
             None => (String::new(), String::new()),
         };
         let Self { prepare, run, .. } = self;
-        format!("exec > $OUT/log 2>&1\n{begin}{prepare}mark begin\n{run}mark end\n{end}")
+        let dirty = self.dirty_limits();
+        format!("exec > $OUT/log 2>&1\n{dirty}{begin}{prepare}mark begin\n{run}mark end\n{end}")
     }
 
     /// Mounts the volume after a power cut, between the marks, and checks it.
@@ -128,17 +141,18 @@ mod tests {
         let mut stack = Stack::load("linux-f2fs").unwrap();
         stack.mount = "mode=lfs,x='; rm -rf /'".into();
         stack.mkfs.insert("options".into(), "-O extra_attr".into());
-        let system = FileSystem::find("f2fs");
-        let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
+        let (system, scale) = (FileSystem::find("f2fs"), Ratio::new(1.0 / 16.0).unwrap());
+        let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
         let script = work.script();
         assert!(script.contains("(mkfs.f2fs -q -f -O extra_attr /dev/vda 2>&1)"), "{script}");
         assert!(script.contains(&format!("-o {} /dev/vda", quoted(&stack.mount))), "{script}");
         assert!(!script.contains(IPU_POLICY.0), "a log has none");
+        assert!(script.contains("echo 13421760 > /proc/sys/vm/dirty_bytes\n"), "{script}");
         stack.mount = String::new();
-        let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
+        let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
         assert!(work.script().contains("echo '16' > /sys/fs/f2fs/vda/ipu_policy\n"));
         stack.mkfs.insert("options".into(), "-m".into());
-        let work = Work { stack: &stack, system, is_shrunk: true, prepare: "", run: "true\n" };
+        let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
         assert!(!work.script().contains(IPU_POLICY.0), "neither has a volume on zones");
     }
 

@@ -4,7 +4,7 @@
 //! sentences ([`Corrupt`]), the files of a volume that is not mounted ([`VolumeTree`]), listings of
 //! damaged directories, extended attributes, mount options ([`OptionTable`]), the rules of names
 //! ([`Names`]), writes cut into pages ([`WriteData`]), writers that wait for write-back
-//! ([`Throttle`]), reads of callers who share a file system ([`read_shared`]). Of all these only the
+//! ([`Throttle`]), how long the background writes back ([`Rounds`]), reads of callers who share a file system ([`read_shared`]). Of all these only the
 //! throttle reaches a device: it submits what a file system has gathered, and tells others.
 
 mod corrupt;
@@ -12,6 +12,7 @@ mod direct;
 mod entries;
 mod names;
 mod options;
+mod rounds;
 mod shared_read;
 mod throttle;
 mod volume;
@@ -23,6 +24,7 @@ pub use direct::put_dirty_over;
 pub use entries::{Dots, all_entries, find_entry, whole_entries};
 pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
+pub use rounds::Rounds;
 pub use shared_read::{StoredBytes, read_shared};
 pub use throttle::Throttle;
 pub use volume::{NamedInodes, NamedValues, PathError, VolumeTree};

@@ -5,7 +5,7 @@
 //! alone, the others would fill the cache meanwhile one after another, and a log would hold the
 //! blocks of one writer at a time.
 
-use dovetail_block::{DeviceError, EventId, Gatherer, Scheduler, SchedulingHint};
+use dovetail_block::{DeviceError, Gatherer, Scheduler, SchedulingHint};
 
 /// Share of the page cache that may be dirty or on its way before writers wait, in percent (Linux:
 /// `vm.dirty_ratio`).
@@ -18,33 +18,29 @@ const DIRTY_BACKGROUND_PERCENT: u64 = 10;
 const CHUNKS: usize = 8;
 /// Pages of the smallest chunk: a request to the device is not cut for it.
 const SMALLEST_CHUNK: usize = 256;
-/// Events of write-back have this bit in their numbers, other events of a file system do not.
-const OWN_EVENTS: u64 = 1 << 62;
-
-/// Pages of a write-back, up to an event that comes when the device has written them.
-#[derive(Debug)]
-struct Chunk {
-    event: EventId,
-    pages: usize,
-}
-
-/// The pages that write-backs have planned and the device may not have written yet (Linux:
-/// `NR_WRITEBACK`), and who waits for them.
+/// Pages of a file's turn are more than a chunk, and a multiple of this (Linux:
+/// `MIN_WRITEBACK_PAGES`).
+const TURN_PAGES: usize = 1024;
+/// The pages that a write-back has planned, and what may be dirty or on its way (Linux:
+/// `NR_FILE_DIRTY` and `NR_WRITEBACK`).
 #[derive(Debug)]
 pub struct Throttle {
     /// Pages that may be dirty or on their way.
     limit: usize,
-    chunks: Vec<Chunk>,
     /// Pages behind the last chunk of the write-back that is being planned.
     rest: Option<usize>,
-    events: u64,
 }
 
 impl Throttle {
     /// Nothing under way. The page cache has so many bytes.
     pub const fn new(page_cache_bytes: u64) -> Self {
-        let limit = (page_cache_bytes / 4096 / 100 * DIRTY_PERCENT) as usize;
-        Self { limit, chunks: Vec::new(), rest: None, events: OWN_EVENTS }
+        let limit = (Self::limit_bytes(page_cache_bytes) / 4096) as usize;
+        Self { limit, rest: None }
+    }
+
+    /// Bytes of a page cache that may be dirty or on their way.
+    pub const fn limit_bytes(page_cache_bytes: u64) -> u64 {
+        page_cache_bytes / 100 * DIRTY_PERCENT
     }
 
     /// Bytes of dirty content from which the background writes it back, of a page cache.
@@ -52,10 +48,14 @@ impl Throttle {
         page_cache_bytes / 100 * DIRTY_BACKGROUND_PERCENT
     }
 
+    /// Pages of a file that the background writes before it turns to another one.
+    pub const fn turn_pages(&self) -> usize {
+        (self.limit / CHUNKS + TURN_PAGES) / TURN_PAGES * TURN_PAGES
+    }
+
     /// A write-back begins.
-    pub fn begin<D: Scheduler, const N: usize>(&mut self, io: &Gatherer<D, N>) {
+    pub fn begin(&mut self) {
         debug_assert!(self.rest.is_none(), "a write-back in a write-back");
-        self.forget_done(|event| io.device().is_signalled(event));
         self.rest = Some(0);
     }
 
@@ -67,126 +67,81 @@ impl Throttle {
         &mut self,
         io: &mut Gatherer<D, N>,
     ) -> Result<(), DeviceError> {
-        self.count_page().map_or(Ok(()), |event| io.kick_and_signal(event))
+        self.count_page().map_or(Ok(()), |pages| send(pages, io))
     }
 
-    /// The write-back has come to its end, with all that belongs to it, a checkpoint for example.
+    /// The write-back has come to its end; so many pages are dirty.
     ///
     /// # Errors
     /// As [`Gatherer::kick`].
     pub fn end<D: Scheduler, const N: usize>(
         &mut self,
+        dirty: usize,
         io: &mut Gatherer<D, N>,
     ) -> Result<(), DeviceError> {
-        self.end_event().map_or(Ok(()), |event| io.kick_and_signal(event))
-    }
-
-    /// Has the writer that is making a call wait if too many pages are on their way or `dirty`.
-    pub fn wait<D: Scheduler, const N: usize>(&mut self, dirty: usize, io: &mut Gatherer<D, N>) {
-        self.forget_done(|event| io.device().is_signalled(event));
-        if let Some(event) = self.awaited(dirty) {
-            io.device_mut().hint(SchedulingHint::Await(event));
+        io.device_mut().hint(SchedulingHint::Dirty(dirty));
+        match self.rest.take() {
+            Some(pages) if pages > 0 => send(pages, io),
+            _ => Ok(()),
         }
     }
 
-    /// Counts a page of a write-back; the event of the chunk that it ends.
-    fn count_page(&mut self) -> Option<EventId> {
+    /// Has the writer that is making a call wait while too many pages are on their way or `dirty`.
+    pub fn wait<D: Scheduler, const N: usize>(&self, dirty: usize, io: &mut Gatherer<D, N>) {
+        let on_their_way = io.device().pages_on_their_way();
+        let device = io.device_mut();
+        device.hint(SchedulingHint::Dirty(dirty));
+        if on_their_way > 0 && dirty + on_their_way > self.limit {
+            device.hint(SchedulingHint::AwaitRoom(self.limit));
+        }
+    }
+
+    /// Counts a page of a write-back; the pages of the chunk that it ends.
+    fn count_page(&mut self) -> Option<usize> {
         let rest = self.rest.as_mut()?;
         *rest += 1;
         let is_full = *rest >= (self.limit / CHUNKS).max(SMALLEST_CHUNK);
-        is_full.then(|| std::mem::take(rest)).map(|pages| self.end_chunk(pages))
+        is_full.then(|| std::mem::take(rest))
     }
+}
 
-    /// The event of the end, if there was something to write.
-    fn end_event(&mut self) -> Option<EventId> {
-        let pages = self.rest.take()?;
-        (pages > 0 || !self.chunks.is_empty()).then(|| self.end_chunk(pages))
-    }
-
-    /// The first event after which no more pages are dirty or on their way than may be, or else the
-    /// last; `None` if no more are already.
-    fn awaited(&self, dirty: usize) -> Option<EventId> {
-        let mut pages = dirty + self.chunks.iter().map(|chunk| chunk.pages).sum::<usize>();
-        if pages <= self.limit {
-            return None;
-        }
-        let is_enough = |chunk: &&Chunk| {
-            pages -= chunk.pages;
-            pages <= self.limit
-        };
-        let enough = self.chunks.iter().find(is_enough).or(self.chunks.last());
-        enough.map(|chunk| chunk.event)
-    }
-
-    fn end_chunk(&mut self, pages: usize) -> EventId {
-        self.events += 1;
-        let event = EventId(self.events);
-        self.chunks.push(Chunk { event, pages });
-        event
-    }
-
-    fn forget_done(&mut self, is_signalled: impl Fn(EventId) -> bool) {
-        self.chunks.retain(|chunk| !is_signalled(chunk.event));
-    }
+/// Submits what was gathered. Its pages are on their way even if the device fails.
+fn send<D: Scheduler, const N: usize>(
+    pages: usize,
+    io: &mut Gatherer<D, N>,
+) -> Result<(), DeviceError> {
+    let submitted = io.kick();
+    io.device_mut().hint(SchedulingHint::OnTheirWay(pages));
+    submitted
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A page cache of which 4000 pages may be dirty: chunks of 500 pages.
-    const PAGES: u64 = 20_000;
-
-    fn written_back(pages: usize) -> (Throttle, Vec<EventId>) {
-        let mut throttle = Throttle { rest: Some(0), ..Throttle::new(PAGES * 4096) };
-        let mut events: Vec<EventId> = (0..pages).filter_map(|_| throttle.count_page()).collect();
-        events.extend(throttle.end_event());
-        (throttle, events)
+    /// The chunks of a write-back.
+    fn chunks(page_cache: u64, pages: usize) -> Vec<usize> {
+        let mut throttle = Throttle { rest: Some(0), ..Throttle::new(page_cache) };
+        let mut chunks: Vec<usize> = (0..pages).filter_map(|_| throttle.count_page()).collect();
+        chunks.extend(throttle.rest);
+        chunks
     }
 
     #[test]
-    fn a_writer_waits_for_as_many_chunks_as_it_takes() {
-        let (mut throttle, events) = written_back(1100);
-        assert_eq!(events.len(), 3, "500, 500 and 100 pages");
-        assert_eq!(throttle.awaited(4000 - 1100), None);
-        assert_eq!(throttle.awaited(4001 - 1100), Some(events[0]));
-        assert_eq!(throttle.awaited(4000 - 600), Some(events[0]));
-        assert_eq!(throttle.awaited(4001 - 600), Some(events[1]));
-        assert_eq!([4000, 9999].map(|dirty| throttle.awaited(dirty)), [Some(events[2]); 2]);
-        throttle.forget_done(|event| event == events[0]);
-        assert_eq!(throttle.awaited(4000 - 600), None);
-        assert_eq!(throttle.awaited(4001 - 600), Some(events[1]));
-    }
-
-    #[test]
-    fn whoever_finds_too_much_dirty_waits_for_what_ends_the_write_back() {
-        let (mut throttle, events) = written_back(1000);
-        assert_eq!(events.len(), 3, "500 pages, 500 pages, and a checkpoint");
-        throttle.forget_done(|event| event != events[2]);
-        assert_eq!(throttle.awaited(4000), None);
-        assert_eq!(throttle.awaited(4001), Some(events[2]));
-    }
-
-    #[test]
-    fn a_small_cache_has_chunks_of_a_request() {
-        let mut throttle = Throttle { rest: Some(0), ..Throttle::new(1000 * 4096) };
-        let chunks = (0..1000).filter_map(|_| throttle.count_page()).count();
-        assert_eq!(chunks, 1000 / SMALLEST_CHUNK);
-    }
-
-    #[test]
-    fn nobody_waits_where_nothing_is_under_way() {
-        let (mut throttle, _) = written_back(1100);
-        throttle.forget_done(|_| true);
-        assert_eq!(throttle.awaited(usize::MAX / 2), None);
-        assert!(throttle.chunks.is_empty());
-        assert_eq!(written_back(0).1, []);
+    fn a_chunk_is_an_eighth_of_what_may_be_dirty_or_a_request() {
+        assert_eq!(chunks(20_480 * 4_000, 1100), [500, 500, 100]);
+        assert_eq!(chunks(20_480 * 200, 1000), [256, 256, 256, 232]);
     }
 
     #[test]
     fn pages_of_calls_that_wait_themselves_do_not_count() {
-        let (mut throttle, _) = written_back(0);
+        let mut throttle = Throttle::new(20_480 * 4_000);
         assert!((0..1000).all(|_| throttle.count_page().is_none()));
-        assert_eq!(throttle.awaited(4001), None);
+    }
+
+    #[test]
+    fn a_turn_is_a_multiple_of_four_mebibytes() {
+        let turn = |mebibytes: u64| Throttle::new(mebibytes << 20).turn_pages() / 256;
+        assert_eq!([16, 64, 700, 1024].map(turn), [4, 4, 20, 28]);
     }
 }

@@ -1,0 +1,55 @@
+//! How long the background writes back once too much is dirty.
+
+use dovetail_time::{SimSpan, SimTime};
+
+/// The background looks whether still too much is dirty after each file has had its turn, or after
+/// this time (Linux: `writeback_sb_inodes` bails out after a tenth of a second).
+const LONGEST: SimSpan = SimSpan::from_ms(100);
+
+/// A round of turns in which dirty files are written back.
+#[derive(Debug, Default)]
+pub struct Rounds {
+    began: SimTime,
+    turns: usize,
+}
+
+impl Rounds {
+    /// A round has begun and is not over.
+    pub fn goes_on(&self, now: SimTime) -> bool {
+        self.turns > 0 && now.since(self.began) < LONGEST
+    }
+
+    /// Begins a round of so many files, unless one goes on.
+    pub fn begin(&mut self, now: SimTime, files: usize) {
+        if !self.goes_on(now) {
+            (self.began, self.turns) = (now, files);
+        }
+    }
+
+    /// Takes one of the turns that are left.
+    pub fn take_turn(&mut self) -> bool {
+        let left = self.turns.checked_sub(1);
+        self.turns = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_ends_with_its_turns_or_with_its_time() {
+        let at = |ms: u64| SimTime::ZERO + SimSpan::from_ms(ms);
+        let mut rounds = Rounds::default();
+        assert!(!rounds.goes_on(at(0)) && !rounds.take_turn());
+        rounds.begin(at(5), 2);
+        assert!(rounds.goes_on(at(104)) && !rounds.goes_on(at(105)));
+        assert!(rounds.take_turn());
+        rounds.begin(at(50), 7);
+        assert!(rounds.take_turn() && !rounds.goes_on(at(50)), "the first round went on");
+        rounds.begin(at(50), 7);
+        rounds.begin(at(150), 1);
+        assert!(rounds.take_turn() && !rounds.take_turn());
+    }
+}
