@@ -321,7 +321,7 @@ fn content_that_leaves_its_inode_is_never_nowhere() {
             for _ in 0..distance(&fs) / 60 {
                 let pages = distance(&fs).saturating_sub(72 + n as u64 / 20 % 2).min(60);
                 write(&mut fs, rewritten, 0, pages, 9);
-                fs.set_now(SimTime::from_ns(fs.now().as_ns() + 6_000_000_000));
+                fs.set_now(SimTime::from_ns(fs.now().as_ns() + 36_000_000_000));
                 fs.wake().unwrap();
             }
         }
