@@ -186,8 +186,12 @@ fn section(name: &str, reduced: Option<&Value>, full: Option<&Value>) -> String 
     let scale = reduced.and_then(|figure| figure["scale"].as_f64()).unwrap_or(1.0);
     let at = if scale < 1.0 { format!("1/{:.0}", 1.0 / scale) } else { "full size".into() };
     let beside = full.filter(|_| scale < 1.0);
-    let commit = first["commit"].as_str().unwrap_or_default();
-    let mut out = format!("## {name}\n\nRun at {commit}.\n\n| | paper | ours, {at} |");
+    let commit = |figure: &Value| figure["commit"].as_str().unwrap_or_default().to_owned();
+    let run_at = match beside.map(commit).filter(|full| *full != commit(first)) {
+        Some(full) => format!("{}, at full size at {full}", commit(first)),
+        None => commit(first),
+    };
+    let mut out = format!("## {name}\n\nRun at {run_at}.\n\n| | paper | ours, {at} |");
     out += if beside.is_some() {
         " ours, full size | agreement is | |\n"
     } else {

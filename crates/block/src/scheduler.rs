@@ -13,7 +13,7 @@ use crate::device::BlockDevice;
 pub struct LockId(pub u8);
 
 /// An event that one call signals and another awaits, by a number that the file system chooses. Bit
-/// 62 is set in those of its write-back, bit 63 in those of a host's read-ahead.
+/// 63 is set in those of a host's read-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub u64);
 
@@ -46,7 +46,8 @@ pub enum SchedulingHint {
     /// So many pages of the file system are dirty now, without those on their way.
     Dirty(usize),
     /// The call goes on when no more than so many pages are dirty or on their way, or none is on
-    /// its way.
+    /// its way. It comes last in a call, which holds no lock then: pages of later steps and later
+    /// calls may be among those that it waits for.
     AwaitRoom(usize),
     /// The call will not read this block before it has written it again. Nothing changes for a
     /// drive, which learns of it by a discard; a simulation need not keep the content.

@@ -203,3 +203,38 @@ fn a_write_finds_the_room_of_a_file_that_was_just_removed() {
         fs.sync().unwrap();
     }
 }
+
+/// The background stops near its limit, goes on where its last turn ended, and a commit of another
+/// file's changes leaves pages alone that are dirty again. (A file that was written back in part was
+/// written by each commit.)
+#[test]
+fn a_file_is_written_back_by_turns() {
+    let device = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-b", "4096"]).load();
+    let options = Options { dirty_background_bytes: Some(4 << 20), ..Options::parse("").unwrap() };
+    let mut fs = Ext::mount(device, options, SimTime::ZERO).unwrap();
+    let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+    let files = [b"a", b"b"].map(|name| fs.create(&Caller::default(), root, name, &node).unwrap());
+    let write = |fs: &mut Ext<MemoryDevice>, file: usize, pages: u64, version| {
+        let ino = files[file].ino;
+        let contents: Vec<Content> =
+            (0..pages).map(|n| Content::Pattern(Pattern::named(ino.0, n, version))).collect();
+        fs.write_pages(&Caller::default(), ino, (0, pages * 4096), &contents, false).unwrap();
+    };
+    write(&mut fs, 0, 3000, 1);
+    for written in [1024, 2048] {
+        assert_eq!(fs.next_wake(), Some(fs.now()), "more than 1024 pages are dirty");
+        fs.wake().unwrap();
+        assert_eq!(fs.written().data, written);
+    }
+    assert!(fs.next_wake().unwrap() > fs.now(), "952 are");
+    write(&mut fs, 0, 70, 2);
+    write(&mut fs, 1, 1, 1);
+    fs.fsync(files[1].ino, false).unwrap();
+    assert_eq!(fs.written().data, 2049);
+    write(&mut fs, 0, 200, 3);
+    fs.wake().unwrap();
+    assert_eq!(fs.written().data, 2049 + 952, "to the end of the file first");
+    fs.wake().unwrap();
+    fs.sync().unwrap();
+    assert_eq!(fs.written().data, 2049 + 952 + 200);
+}

@@ -34,6 +34,7 @@ mod salvage;
 mod tools;
 mod truth;
 mod wide_registers;
+mod write_back;
 mod zoned;
 mod zoned_images;
 mod zoned_mkfs;

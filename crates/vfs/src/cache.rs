@@ -59,9 +59,11 @@ pub struct PageCache {
     dirty_files: BTreeMap<Since, u64>,
     now: SimTime,
     clock: u64,
-    /// The file whose turn it was last to be written back.
+    /// The file whose turn it was last to be written back, and the last one of its round.
     turn: Since,
+    last_turn: Since,
     dirty: usize,
+    dirtied: u64,
     hand: usize,
     bound: usize,
 }
@@ -111,6 +113,8 @@ impl PageCache {
             now: SimTime::ZERO,
             clock: 0,
             turn: Since::default(),
+            last_turn: Since::default(),
+            dirtied: 0,
             dirty: 0,
             hand: 0,
             bound: bound.max(16),
@@ -329,6 +333,7 @@ impl PageCache {
         }
         let (ino, index) = page.key;
         self.dirty += 1;
+        self.dirtied += 1;
         let number = page.chunk;
         let chunk = &mut self.chunks[number as usize];
         let file = &mut self.files[chunk.file as usize];

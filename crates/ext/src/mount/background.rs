@@ -9,7 +9,8 @@ use crate::format::Ino;
 
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
-/// Longest time that a page, or committed metadata, may wait (Linux: `dirty_expire_centisecs`).
+/// Age at which a file's pages, and committed metadata, are written back (Linux:
+/// `dirty_expire_centisecs`).
 const EXPIRE_MS: u64 = 30_000;
 
 /// Times at which background work is due.
@@ -58,6 +59,7 @@ impl<D: Scheduler> Ext<D> {
         if self.is_read_only() {
             return Ok(());
         }
+        self.pages.set_now(now);
         self.edits_before_call = self.edits;
         self.throttled(|fs| fs.work_in_background(now))
     }
@@ -125,7 +127,7 @@ impl<D: Scheduler> Ext<D> {
 
     /// The background has to write back, or is not through with it.
     fn writes_back(&self, now: SimTime) -> bool {
-        self.is_too_dirty() || self.rounds.goes_on(now)
+        self.is_too_dirty() || (self.rounds.goes_on(now) && self.pages.dirty_total() > 0)
     }
 
     /// Writes back dirty files by turns until no more than so many pages are dirty, or until no

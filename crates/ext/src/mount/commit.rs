@@ -9,6 +9,7 @@ use dovetail_vfs::FsyncRest;
 
 use super::Ext;
 use super::meta::{Kind, Running};
+use super::options::DataMode;
 use crate::error::{Error, Place};
 use crate::format::{BlockAddr, GroupNo, Ino, SUPERBLOCK_SIZE};
 use crate::io::Channel;
@@ -107,10 +108,10 @@ impl<D: Scheduler> Ext<D> {
         if let Some(journal) = &mut self.journal {
             journal.begin_commit(&mut self.io, transaction, mode)?;
         }
-        // in the other modes pages may be left dirty
-        self.running
-            .ordered
-            .extend(ordered.into_iter().filter(|ino| self.pages.dirty_count(ino.0.into()) > 0));
+        if self.options.data == DataMode::Writeback {
+            let is_dirty = |ino: &Ino| self.pages.dirty_count(ino.0.into()) > 0;
+            self.running.ordered.extend(ordered.into_iter().filter(is_dirty));
+        }
         Ok(running.freed)
     }
 

@@ -335,8 +335,14 @@ impl<D: Scheduler> Ext<D> {
         let (Some(&first), Some(&last)) = (dirty.first(), dirty.last()) else { return Ok(()) };
         let blocks = self.blocks_of_page(first).start..self.blocks_of_page(last).end;
         let clamp = |block: u64| block.min(u32::MAX.into()) as u32;
+        let was_placed = self.running.ordered.contains(&ino);
         self.place_delayed_in(ino, clamp(blocks.start)..clamp(blocks.end))?;
-        self.write_mapped_pages(ino, dirty)
+        self.write_mapped_pages(ino, dirty)?;
+        // what was placed here is written: no commit has to
+        if !was_placed {
+            self.running.ordered.remove(&ino);
+        }
+        Ok(())
     }
 
     /// Writes those blocks of dirty pages that have a place.

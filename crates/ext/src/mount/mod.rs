@@ -175,7 +175,6 @@ impl<D: Scheduler> Ext<D> {
     pub fn set_now(&mut self, now: impl Into<Moment>) {
         let Moment { time, date } = now.into();
         self.io.set_now(time);
-        self.pages.set_now(time);
         self.date = date;
     }
 

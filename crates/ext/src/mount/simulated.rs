@@ -109,7 +109,7 @@ impl<D: Scheduler> Simulated for Ext<D> {
         contents: &[Content],
         direct: bool,
     ) -> Result<(), Error> {
-        let dirty = self.pages.dirty_total();
+        let dirtied = self.pages.dirtied();
         let ino = ino_of(ino);
         if direct && self.goes_past_cache(ino)? {
             self.change_again(|fs| {
@@ -129,7 +129,7 @@ impl<D: Scheduler> Simulated for Ext<D> {
         }
         self.io.kick().map_err(Failure::from)?;
         // a writer that made no more pages dirty does not wait
-        if self.pages.dirty_total() > dirty {
+        if self.pages.dirtied() > dirtied {
             self.throttle.wait(self.pages.dirty_total(), self.io.gatherer_mut());
         }
         Ok(())

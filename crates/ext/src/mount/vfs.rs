@@ -23,6 +23,7 @@ impl<D: Scheduler> Ext<D> {
         call: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.check_writable()?;
+        self.pages.set_now(self.io.now());
         self.edits_before_call = self.edits;
         let done = call(self);
         self.kept_from_caller = 0;

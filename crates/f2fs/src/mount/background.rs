@@ -21,7 +21,7 @@ const IDLE_MS: u64 = 5_000;
 const IDLE: SimSpan = SimSpan::from_ms(IDLE_MS);
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
-/// Longest time that a page may wait for it (Linux: `dirty_expire_centisecs`).
+/// Age at which a file's pages are written back (Linux: `dirty_expire_centisecs`).
 const EXPIRE_MS: u64 = 30_000;
 
 /// Due times of the background work.
@@ -125,6 +125,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn write_back_and_checkpoint(&mut self, now: SimTime) -> Result<(), Error> {
+        self.pages.set_now(now);
         let is_periodic = now >= self.background.next_write_back;
         if is_periodic || self.writes_back(now) {
             self.throttled(|fs| {
@@ -196,7 +197,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The background has to write back, or is not through with it.
     fn writes_back(&self, now: SimTime) -> bool {
-        self.is_too_dirty() || self.rounds.goes_on(now)
+        self.is_too_dirty() || (self.rounds.goes_on(now) && self.pages.dirty_total() > 0)
     }
 
     fn checkpoint_interval_ns(&self) -> u64 {

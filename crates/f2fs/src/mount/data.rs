@@ -240,7 +240,7 @@ impl<D: Scheduler> F2fs<D> {
         if dirty.is_empty() {
             return self.remap_due();
         }
-        let facts = self.data_facts(ino, dirty.len())?;
+        let facts = self.data_facts(ino, self.pages.dirty_count(ino.0.into()))?;
         let update = self.update_facts(ino, reason, dirty.len())?;
         let modes = self.write_modes(ino, dirty, update, reason)?;
         for (number, &index) in dirty.iter().enumerate() {

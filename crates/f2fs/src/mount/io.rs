@@ -196,7 +196,7 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.device_mut()
     }
 
-    /// The way to the device, for those who signal and await events on it.
+    /// The way to the device, for the throttle.
     pub(crate) fn gatherer_mut(&mut self) -> &mut Gatherer<D, { Channel::COUNT }> {
         &mut self.gatherer
     }

@@ -198,9 +198,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Sets the time at which the next call begins; time never goes back.
     pub fn set_now(&mut self, now: impl Into<Moment>) {
-        let time = now.into().time;
-        self.io.set_now(time);
-        self.pages.set_now(time);
+        self.io.set_now(now.into().time);
     }
 
     /// Nothing can be written: mounted so, or after the device failed or damage was met in the

@@ -103,7 +103,7 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         contents: &[Content],
         direct: bool,
     ) -> Result<(), Error> {
-        let dirty = self.pages.dirty_total();
+        let dirtied = self.pages.dirtied();
         let ino = nid(ino);
         self.change(|fs| {
             if !direct {
@@ -116,7 +116,7 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         })?;
         self.io.kick().map_err(crate::Error::from)?;
         // a writer that made no more pages dirty does not wait
-        if self.pages.dirty_total() > dirty {
+        if self.pages.dirtied() > dirtied {
             self.throttle.wait(self.pages.dirty_total(), self.io.gatherer_mut());
         }
         Ok(())

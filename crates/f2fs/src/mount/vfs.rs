@@ -26,6 +26,7 @@ impl<D: Scheduler> F2fs<D> {
         call: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.check_writable()?;
+        self.pages.set_now(self.io.now());
         let edits = self.nodes.edits();
         let done = call(self);
         let broken = matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound));

@@ -31,11 +31,23 @@ impl PageCache {
         self.file(ino).filter(|file| file.dirty > 0).map(|file| file.dirty_since.0)
     }
 
-    /// The file with dirty pages whose turn it is: the next one, by when they became so, and round
-    /// again.
+    /// How many times a clean page has become dirty so far.
+    pub fn dirtied(&self) -> u64 {
+        self.dirtied
+    }
+
+    /// The file with dirty pages whose turn it is: the next one, by when they became so. Those that
+    /// came after a round had begun wait for the next one (Linux: `queue_io`).
     pub fn next_dirty_inode(&mut self) -> Option<u64> {
-        let next = self.dirty_files.range((Excluded(self.turn), Unbounded)).next();
-        let (&turn, &ino) = next.or_else(|| self.dirty_files.first_key_value())?;
+        let later = self.dirty_files.range((Excluded(self.turn), Unbounded)).next();
+        let next = later.filter(|(turn, _)| **turn <= self.last_turn);
+        let (&turn, &ino) = match next {
+            Some(next) => next,
+            None => {
+                self.last_turn = *self.dirty_files.last_key_value()?.0;
+                self.dirty_files.first_key_value()?
+            }
+        };
         self.turn = turn;
         Some(ino)
     }
@@ -123,15 +135,19 @@ mod tests {
     }
 
     #[test]
-    fn files_take_turns_those_that_came_later_too() {
+    fn files_take_turns_and_those_that_came_later_wait_for_the_next_round() {
         let mut cache = PageCache::new(100);
         assert_eq!(cache.next_dirty_inode(), None);
         [4, 9, 2].into_iter().for_each(|ino| write(&mut cache, ino, 0));
         assert_eq!([0; 2].map(|_| cache.next_dirty_inode()), [Some(4), Some(9)]);
         cache.mark_clean(9, 0);
         write(&mut cache, 1, 0);
-        let turns = [0; 4].map(|_| cache.next_dirty_inode().unwrap());
-        assert_eq!(turns, [2, 1, 4, 2]);
+        let turns = [0; 5].map(|_| cache.next_dirty_inode().unwrap());
+        assert_eq!(turns, [2, 4, 2, 1, 4]);
+        for ino in 10..20 {
+            write(&mut cache, ino, 0);
+            assert!(cache.next_dirty_inode().unwrap() < 10 || ino > 11, "new ones do not go first");
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! sentences ([`Corrupt`]), the files of a volume that is not mounted ([`VolumeTree`]), listings of
 //! damaged directories, extended attributes, mount options ([`OptionTable`]), the rules of names
 //! ([`Names`]), writes cut into pages ([`WriteData`]), writers that wait for write-back
-//! ([`Throttle`]), how long the background writes back ([`Rounds`]), reads of callers who share a file system ([`read_shared`]). Of all these only the
-//! throttle reaches a device: it submits what a file system has gathered, and tells others.
+//! ([`Throttle`]), how long the background writes back ([`Rounds`]), reads of callers who share a
+//! file system ([`read_shared`]). Of all these only the throttle reaches a device: it submits what a
+//! file system has gathered, and tells whoever schedules its commands.
 
 mod corrupt;
 mod direct;

@@ -21,6 +21,7 @@ const SMALLEST_CHUNK: usize = 256;
 /// Pages of a file's turn are more than a chunk, and a multiple of this (Linux:
 /// `MIN_WRITEBACK_PAGES`).
 const TURN_PAGES: usize = 1024;
+
 /// The pages that a write-back has planned, and what may be dirty or on its way (Linux:
 /// `NR_FILE_DIRTY` and `NR_WRITEBACK`).
 #[derive(Debug)]
