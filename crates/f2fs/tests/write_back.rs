@@ -29,7 +29,7 @@ fn write(fs: &mut F2fs<MemoryDevice>, ino: Ino, pages: u64) {
 fn content_is_written_back_when_it_is_half_a_minute_old() {
     let (mut fs, [a, b]) = mount(None);
     let before = fs.written().data;
-    let mut written_at = |fs: &mut F2fs<MemoryDevice>, seconds: u64| {
+    let written_at = |fs: &mut F2fs<MemoryDevice>, seconds: u64| {
         fs.set_now(SimTime::ZERO + SimSpan::from_ms(seconds * 1000));
         fs.wake().unwrap();
         fs.written().data - before
