@@ -196,15 +196,19 @@ impl Parts {
         });
     }
 
-    /// Makes a call, does what the background has to do, and plays both to their end.
+    /// Makes a call and plays it to its end, then what the background has to do.
     fn call(&mut self, call: impl FnOnce(&mut F2fs<Timed<Planner>>)) {
+        self.play(call);
+        if self.fs.next_wake().is_some_and(|due| due <= self.machine.now()) {
+            self.play(|fs| fs.wake().unwrap());
+        }
+    }
+
+    fn play(&mut self, work: impl FnOnce(&mut F2fs<Timed<Planner>>)) {
         let now = self.machine.now();
         clocked(&self.calling, || {
             self.fs.set_now(now);
-            call(&mut self.fs);
-            if self.fs.next_wake().is_some_and(|due| due <= now) {
-                self.fs.wake().unwrap();
-            }
+            work(&mut self.fs);
         });
         clocked(&self.playing, || {
             let plan = self.planner.take(self.machine.spare());

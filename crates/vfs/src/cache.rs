@@ -81,7 +81,7 @@ struct File {
     pass: u64,
 }
 
-/// When a file became dirty, and its number among those of that time.
+/// Time at which a file became dirty, and a number that rises with each.
 type Since = (SimTime, u64);
 
 const fn bit(index: u64) -> u64 {
@@ -121,7 +121,7 @@ impl PageCache {
         }
     }
 
-    /// What is written from now on becomes dirty at this time.
+    /// Sets the time at which pages become dirty from now on.
     pub fn set_now(&mut self, now: SimTime) {
         self.now = now;
     }

@@ -2,16 +2,11 @@
 
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::{WRITE_BACK_MS, old_since};
 
 use super::Ext;
 use crate::error::Error;
 use crate::format::Ino;
-
-/// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
-const WRITE_BACK_MS: u64 = 5_000;
-/// Age at which a file's pages, and committed metadata, are written back (Linux:
-/// `dirty_expire_centisecs`).
-const EXPIRE_MS: u64 = 30_000;
 
 /// Times at which background work is due.
 #[derive(Debug)]
@@ -104,9 +99,7 @@ impl<D: Scheduler> Ext<D> {
     }
 
     fn write_back_old(&mut self) -> Result<(), Error> {
-        let now = self.io.now();
-        let Some(before) = now.as_ns().checked_sub(EXPIRE_MS * 1_000_000) else { return Ok(()) };
-        let before = SimTime::from_ns(before);
+        let Some(before) = old_since(self.io.now()) else { return Ok(()) };
         for ino in self.pages.dirty_inodes_since(before) {
             self.write_back(Ino(ino as u32))?;
             self.commit_if_large()?;

@@ -4,6 +4,7 @@
 use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::BackgroundThread;
+use dovetail_vfs::kit::{WRITE_BACK_MS, old_since};
 
 use super::F2fs;
 use super::checkpoint::CheckpointReason;
@@ -19,10 +20,6 @@ use crate::format::Nid;
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
 const IDLE_MS: u64 = 5_000;
 const IDLE: SimSpan = SimSpan::from_ms(IDLE_MS);
-/// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
-const WRITE_BACK_MS: u64 = 5_000;
-/// Age at which a file's pages are written back (Linux: `dirty_expire_centisecs`).
-const EXPIRE_MS: u64 = 30_000;
 
 /// Due times of the background work.
 #[derive(Debug)]
@@ -276,26 +273,32 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.io.kick()?)
     }
 
-    /// A file's turn; directories wait for a checkpoint.
+    /// A file's turn.
     fn write_back_turn(&mut self, ino: Nid) -> Result<(), Error> {
+        let most = self.throttle.turn_pages();
+        self.with_room(ino, |fs| fs.write_back_next(ino, most, WritebackReason::Background))
+    }
+
+    /// Writes content of a file back and keeps room; directories wait for a checkpoint.
+    fn with_room(
+        &mut self,
+        ino: Nid,
+        write_back: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         if self.dirty_dents.contains(&ino) {
             return Ok(());
         }
         self.look_for_headroom(0)?;
-        self.write_back_next(ino, self.throttle.turn_pages(), WritebackReason::Background)?;
+        write_back(self)?;
         self.balance()
     }
 
     /// Writes back the files that have been dirty for long.
     fn write_back_old(&mut self, now: SimTime) -> Result<(), Error> {
-        let Some(before) = now.as_ns().checked_sub(EXPIRE_MS * 1_000_000) else { return Ok(()) };
-        for ino in self.pages.dirty_inodes_since(SimTime::from_ns(before)) {
+        let Some(before) = old_since(now) else { return Ok(()) };
+        for ino in self.pages.dirty_inodes_since(before) {
             let ino = Nid(ino as u32);
-            if !self.dirty_dents.contains(&ino) {
-                self.look_for_headroom(0)?;
-                self.write_back(ino, WritebackReason::Background)?;
-                self.balance()?;
-            }
+            self.with_room(ino, |fs| fs.write_back(ino, WritebackReason::Background))?;
         }
         Ok(self.io.kick()?)
     }
@@ -315,7 +318,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Notes a request, and writes the dirty files when more than a quarter of the cache is dirty.
+    /// Notes a request, and writes dirty files back when more than a quarter of the cache is dirty.
     pub(super) fn after_write(&mut self) -> Result<(), Error> {
         self.background.last_request = self.io.now();
         let limit = (self.options.page_cache_bytes / 4096 / 4) as usize;

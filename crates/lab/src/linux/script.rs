@@ -59,7 +59,7 @@ impl Work<'_> {
         system.mount(&self.stack.mount) + &settings(system, self.stack, self.scale.value() < 1.0)
     }
 
-    /// What may be dirty of the stack's page cache. Linux takes shares of all memory that can
+    /// Limits on dirty pages, of the stack's page cache. Linux takes shares of all memory that can
     /// become page cache, and the guest has more, for other things.
     fn dirty_limits(&self) -> String {
         let bytes = self.stack.memory_bytes(self.scale);

@@ -1,4 +1,4 @@
-//! Whose dirty pages are written next.
+//! The order in which dirty pages are written back.
 //!
 //! The background takes dirty files by turns, and of each a share, from where its last one ended
 //! (Linux: `wb_writeback`, `writeback_index`). So a page that is written to again and again is
@@ -31,7 +31,7 @@ impl PageCache {
         self.file(ino).filter(|file| file.dirty > 0).map(|file| file.dirty_since.0)
     }
 
-    /// How many times a clean page has become dirty so far.
+    /// Number of times that a clean page has become dirty.
     pub fn dirtied(&self) -> u64 {
         self.dirtied
     }

@@ -1,10 +1,20 @@
-//! How long the background writes back once too much is dirty.
+//! The times of the background's write-back: of what is old, and of what is too much.
 
 use dovetail_time::{SimSpan, SimTime};
 
+/// Milliseconds between two looks for old files (Linux: `dirty_writeback_centisecs`).
+pub const WRITE_BACK_MS: u64 = 5_000;
+/// Age at which content, or committed metadata, is written back (Linux:
+/// `dirty_expire_centisecs`).
+const OLD: SimSpan = SimSpan::from_ms(30_000);
 /// The background looks whether still too much is dirty after each file has had its turn, or after
 /// this time (Linux: `writeback_sb_inodes` bails out after a tenth of a second).
 const LONGEST: SimSpan = SimSpan::from_ms(100);
+
+/// The time since when, or longer, something is dirty that is old at `now`; `None` if nothing can be.
+pub fn old_since(now: SimTime) -> Option<SimTime> {
+    now.as_ns().checked_sub(OLD.as_ns()).map(SimTime::from_ns)
+}
 
 /// A round of turns in which dirty files are written back.
 #[derive(Debug, Default)]
@@ -37,6 +47,15 @@ impl Rounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_old_in_the_first_half_minute() {
+        let at = |ms: u64| SimTime::ZERO + SimSpan::from_ms(ms);
+        assert_eq!(
+            [29_999, 30_000, 31_000].map(|ms| old_since(at(ms))),
+            [None, Some(at(0)), Some(at(1000))]
+        );
+    }
 
     #[test]
     fn a_round_ends_with_its_turns_or_with_its_time() {
