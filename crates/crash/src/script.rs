@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_testkit::exercise::{Generator, Op, Path, Profile, Target};
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Caller, Fallocate, SetAttr};
 use dovetail_workload::{Call, FileId, Outcome, Step, ThreadId, Workload};
 
@@ -54,8 +54,11 @@ impl Script for Lines<'_> {
 /// Files of a random workload end before this byte: several hundred kilobytes cross all borders
 /// within an inode's pointers that a small volume has room for.
 const FILE_END: u64 = 300_000;
-/// Of so many random operations one is followed by a pause in which the background works.
+/// Of so many random operations one is a pause in which the background works.
 const PAUSES: u64 = 25;
+/// Of so many pauses one is long enough for content and metadata to become old (half a minute);
+/// the others are about as long as the background waits between two looks.
+const LONG_PAUSES: u64 = 6;
 
 /// Random operations.
 pub(crate) struct Random {
@@ -77,6 +80,11 @@ impl Random {
             last: None,
             devirtualizes,
         }
+    }
+
+    fn pause(&mut self) -> SimSpan {
+        let most_ms = if self.rng.below(LONG_PAUSES) == 0 { 40_000 } else { 7_000 };
+        SimSpan::from_ms(1 + self.rng.below(most_ms))
     }
 
     /// An fsync of what was just changed, or of the directory that names it.
@@ -115,9 +123,7 @@ impl Script for Random {
             return Some(line);
         }
         if self.rng.below(PAUSES) == 0 {
-            return Some(
-                Action::Sleep(dovetail_time::SimSpan::from_ms(1 + self.rng.below(7000))).into(),
-            );
+            return Some(Action::Sleep(self.pause()).into());
         }
         if self.devirtualizes && self.rng.below(PAUSES) == 0 {
             return Some(Action::Devirtualize.into());

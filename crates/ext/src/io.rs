@@ -13,13 +13,11 @@ use dovetail_block::{
     SectorRange, StreamId,
 };
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::REQUEST_PAGES;
 use rustc_hash::FxHashMap;
 
 use crate::places::Places;
 
-/// Device blocks in one write command at most: 1280 KiB, as in the kernel's defaults
-/// (`max_sectors_kb`).
-const MAX_RUN: usize = 320;
 /// Device blocks of which the content is kept, where blocks of the file system are smaller.
 const MAX_RECENT: usize = 4096;
 
@@ -113,7 +111,7 @@ impl<D: Scheduler> Io<D> {
             ..Hints::default()
         });
         let has_streams = device.info().capabilities.streams > 1;
-        let gatherer = Gatherer::new(device, hints, MAX_RUN, now);
+        let gatherer = Gatherer::new(device, hints, REQUEST_PAGES, now);
         Self {
             gatherer,
             block_size,

@@ -22,7 +22,7 @@ const MAX_RUN: u64 = 256;
 /// Files with at most this many dirty pages are hot (Linux 6.1, sysfs `min_hot_blocks`).
 const MIN_HOT_BLOCKS: usize = 16;
 
-/// WritebackReason dirty pages are written.
+/// The reason for which dirty pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WritebackReason {
     /// Memory, or time.

@@ -11,6 +11,7 @@ use dovetail_block::{
     SchedulingHint, StreamId, ZoneAction,
 };
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::REQUEST_PAGES;
 
 use super::held_moves::HeldMoves;
 use super::pending_remaps::PendingRemaps;
@@ -18,8 +19,6 @@ use super::policy::Log;
 use crate::device_addresses::DeviceAddresses;
 use crate::format::{BLOCK, BlockAddr, Extent, Nid};
 
-/// Blocks in one write command at most: 1 MiB.
-const MAX_RUN: usize = 256;
 /// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for,
 /// alone.
 const WRITERS: LockId = LockId(0);
@@ -139,7 +138,7 @@ pub(crate) struct Io<D> {
 impl<D: Scheduler> Io<D> {
     pub(crate) fn new(device: D, now: SimTime) -> Self {
         let hints = std::array::from_fn(|channel| Channel(channel as u8).hints());
-        let mut gatherer = Gatherer::new(device, hints, MAX_RUN, now);
+        let mut gatherer = Gatherer::new(device, hints, REQUEST_PAGES, now);
         gatherer.set_writers(Some(WRITERS));
         Self {
             gatherer,

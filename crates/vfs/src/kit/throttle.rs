@@ -16,8 +16,8 @@ const DIRTY_BACKGROUND_PERCENT: u64 = 10;
 /// A chunk of a write-back, in parts of what may be dirty (Linux: `writeback_chunk_size` takes
 /// `DIRTY_SCOPE` parts, or half a second's bandwidth if that is less).
 const CHUNKS: usize = 8;
-/// Pages of the smallest chunk: a request to the device is not cut for it.
-const SMALLEST_CHUNK: usize = 256;
+/// Pages of a file in one write request at most (Linux: `BIO_MAX_VECS`).
+pub const REQUEST_PAGES: usize = 256;
 /// Pages of a file's turn are more than a chunk, and a multiple of this (Linux:
 /// `MIN_WRITEBACK_PAGES`).
 const TURN_PAGES: usize = 1024;
@@ -49,9 +49,16 @@ impl Throttle {
         page_cache_bytes / 100 * DIRTY_BACKGROUND_PERCENT
     }
 
-    /// Pages of a file that the background writes before it turns to another one.
-    pub const fn turn_pages(&self) -> usize {
-        (self.limit / CHUNKS + TURN_PAGES) / TURN_PAGES * TURN_PAGES
+    /// Pages of a file that the background writes before it turns to another one: no more than a
+    /// half of what may be dirty, which matters for caches smaller than any kernel's.
+    pub fn turn_pages(&self) -> usize {
+        let turn = (self.limit / CHUNKS + TURN_PAGES) / TURN_PAGES * TURN_PAGES;
+        turn.min(self.limit / 2).max(1)
+    }
+
+    /// Pages of a chunk: full requests, so that none is cut for it.
+    fn chunk_pages(&self) -> usize {
+        (self.limit / CHUNKS / REQUEST_PAGES).max(1) * REQUEST_PAGES
     }
 
     /// A write-back begins.
@@ -99,10 +106,10 @@ impl Throttle {
 
     /// Counts a page of a write-back; the pages of the chunk that it ends.
     fn count_page(&mut self) -> Option<usize> {
+        let chunk = self.chunk_pages();
         let rest = self.rest.as_mut()?;
         *rest += 1;
-        let is_full = *rest >= (self.limit / CHUNKS).max(SMALLEST_CHUNK);
-        is_full.then(|| std::mem::take(rest))
+        (*rest >= chunk).then(|| std::mem::take(rest))
     }
 }
 
@@ -129,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_an_eighth_of_what_may_be_dirty_or_a_request() {
-        assert_eq!(chunks(20_480 * 4_000, 1100), [500, 500, 100]);
+    fn a_chunk_is_an_eighth_of_what_may_be_dirty_in_full_requests() {
+        assert_eq!(chunks(20_480 * 6_553, 1600), [768, 768, 64]);
         assert_eq!(chunks(20_480 * 200, 1000), [256, 256, 256, 232]);
     }
 
@@ -141,8 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_a_multiple_of_four_mebibytes() {
-        let turn = |mebibytes: u64| Throttle::new(mebibytes << 20).turn_pages() / 256;
-        assert_eq!([16, 64, 700, 1024].map(turn), [4, 4, 20, 28]);
+    fn a_turn_is_a_multiple_of_four_mebibytes_or_half_of_what_may_be_dirty() {
+        let turn = |mebibytes: u64| Throttle::new(mebibytes << 20).turn_pages();
+        assert_eq!([64, 700, 1024].map(turn), [1024, 5 * 1024, 7 * 1024]);
+        assert_eq!([0, 1, 16].map(turn), [1, 25, 409]);
     }
 }

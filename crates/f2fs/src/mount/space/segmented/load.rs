@@ -1,6 +1,6 @@
 //! The space of a mount: SIT, logs and summaries as the last checkpoint left them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::Scheduler;
 
@@ -65,6 +65,7 @@ impl SegmentSpace {
             recovery: Recovery::default(),
             zones,
             ssa_start: superblock.ssa_start,
+            left_summaries: BTreeMap::new(),
             sections_per_zone: superblock.sections_per_zone,
             reserved_segments: checkpoint.reserved_segments,
             lfs: options.mode == Mode::Lfs,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use dovetail_block::Scheduler;
+use dovetail_block::{BlockBytes, Scheduler};
 
 use super::super::super::io::{Channel, Io, WriteClass};
 use super::super::super::options::AllocMode;
@@ -63,7 +63,7 @@ impl SegmentSpace {
         demand: &Demand,
     ) -> Result<(), Error> {
         let old = self.logs[log.index()].segno;
-        self.write_summary(io, log)?;
+        self.leave_summary(log);
         if let Some(next) = self.following_segment(log) {
             self.append_in(log, next);
         } else if let Some(victim) = self.hole_segment(log, demand) {
@@ -84,21 +84,42 @@ impl SegmentSpace {
     pub(super) fn move_log<D: Scheduler>(&mut self, io: &mut Io<D>, log: Log) -> Result<(), Error> {
         let old = self.logs[log.index()].segno;
         let next = self.free_segment(log).ok_or(Error::NoSpace)?;
-        self.write_summary(io, log)?;
+        self.leave_summary(log);
         self.prepare_zone(io, next)?;
         self.append_in(log, next);
         self.segments.close(old);
         Ok(())
     }
 
-    /// Writes the summary of the log's segment to the summary area.
-    fn write_summary<D: Scheduler>(&mut self, io: &mut Io<D>, log: Log) -> Result<(), Error> {
+    /// Keeps the summary of the log's segment for the summary area.
+    fn leave_summary(&mut self, log: Log) {
         let current = &self.logs[log.index()];
         let kind = if log.is_node() { SummaryKind::Node } else { SummaryKind::Data };
-        let block = Arc::new(summary_block(&current.summaries, kind));
-        let address = self.summary_address(current.segno);
-        io.write_bytes(Channel::META, WriteClass::Ssa, address, block)?;
+        self.left_summaries
+            .insert(current.segno, Arc::new(summary_block(&current.summaries, kind)));
+    }
+
+    /// Writes the summaries of the segments that logs have left, in order.
+    pub(super) fn write_left_summaries<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+    ) -> Result<(), Error> {
+        for (segno, block) in std::mem::take(&mut self.left_summaries) {
+            io.write_bytes(Channel::META, WriteClass::Ssa, self.summary_address(segno), block)?;
+        }
         Ok(())
+    }
+
+    /// The block that the summary area has, or will have, of a segment.
+    pub(super) fn summary<D: Scheduler>(
+        &self,
+        io: &mut Io<D>,
+        segno: SegNo,
+    ) -> Result<Arc<BlockBytes>, Error> {
+        match self.left_summaries.get(&segno) {
+            Some(block) => Ok(Arc::clone(block)),
+            None => Ok(io.read(self.summary_address(segno))?),
+        }
     }
 
     fn append_in(&mut self, log: Log, segno: SegNo) {
@@ -117,7 +138,7 @@ impl SegmentSpace {
         segno: SegNo,
     ) -> Result<(), Error> {
         debug_assert!(!self.victims.is_at(self.segments.section_of(segno)), "it is being cleaned");
-        let block = io.read(self.summary_address(segno))?;
+        let block = self.summary(io, segno)?;
         self.segments.open(segno, log as u8);
         let next = self.segments.get(segno).next_hole(0);
         self.logs[log.index()] =
@@ -210,6 +231,6 @@ impl SegmentSpace {
         if let Some(log) = self.logs.iter().find(|log| log.segno == segno) {
             return Ok(log.summaries.clone());
         }
-        Ok(summaries(&*io.read(self.summary_address(segno))?))
+        Ok(summaries(&*self.summary(io, segno)?))
     }
 }

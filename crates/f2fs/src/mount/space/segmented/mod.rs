@@ -17,9 +17,10 @@ mod staging_sections;
 mod victims;
 mod zones;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use dovetail_block::Scheduler;
+use dovetail_block::{BlockBytes, Scheduler};
 
 use super::super::io::Io;
 use super::super::options::{AllocMode, DiscardUnit};
@@ -57,6 +58,9 @@ pub(crate) struct SegmentSpace {
     zones: Option<ZoneMap>,
     /// The start of the summary area.
     ssa_start: BlockAddr,
+    /// Summaries of segments that logs have left, for the summary area: the next checkpoint writes
+    /// them.
+    left_summaries: BTreeMap<SegNo, Arc<BlockBytes>>,
     sections_per_zone: u32,
     /// Segments that the volume keeps for cleaning.
     reserved_segments: u32,

@@ -29,13 +29,14 @@ impl SegmentSpace {
         if for_next_mount { 0 } else { NAT_JOURNAL_ENTRIES }
     }
 
-    /// Writes the SIT, and builds the pack. The tail is left out: it is the first block again.
+    /// Writes the SIT and the SSA, and builds the pack. The tail is left out: it is the first block again.
     pub(crate) fn build_pack<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
         superblock: &Superblock,
         mut draft: Draft<'_>,
     ) -> Result<Pack, Error> {
+        self.write_left_summaries(io)?;
         let sit_journal = self.flush_sit(io, superblock, &mut draft.bitmaps)?;
         let sit = sit_journal.iter();
         let journals = Journals {

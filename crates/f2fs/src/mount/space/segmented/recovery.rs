@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dovetail_block::Scheduler;
 
-use super::super::super::io::{Channel, Io, WriteClass};
+use super::super::super::io::Io;
 use super::super::super::policy::Log;
 use super::SegmentSpace;
 use crate::error::Error;
@@ -79,11 +79,10 @@ impl SegmentSpace {
     pub(crate) fn end_recovery<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), Error> {
         let Recovery { guarded, summaries: adopted } = std::mem::take(&mut self.recovery);
         for (segno, changes) in adopted {
-            let address = self.summary_address(segno);
-            let mut entries = summaries(&*io.read(address)?);
+            let mut entries = summaries(&*self.summary(io, segno)?);
             changes.iter().for_each(|(&offset, &summary)| entries[offset as usize] = summary);
             let block = Arc::new(summary_block(&entries, SummaryKind::Data));
-            io.write_bytes(Channel::META, WriteClass::Ssa, address, block)?;
+            self.left_summaries.insert(segno, block);
         }
         guarded.into_iter().for_each(|segno| self.segments.close(segno));
         Ok(())
