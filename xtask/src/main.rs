@@ -105,7 +105,7 @@ const CHORES: [Chore; 31] = [
     },
     Chore {
         name: "mutants",
-        about: "faults put into a copy of the code, which the crash explorer must find: cargo xtask mutants [NAME...] (10 minutes: two builds)",
+        about: "faults put into a copy of the code, which the crash explorer must find: cargo xtask mutants [NAME...] (15 minutes: three builds)",
         run: mutants::mutants,
     },
     Chore {

@@ -18,7 +18,7 @@ struct Mutant {
     explore: &'static [&'static str],
 }
 
-const MUTANTS: [Mutant; 2] = [
+const MUTANTS: [Mutant; 3] = [
     Mutant {
         name: "directory-fsync",
         about: "ext leaves a directory out of the transaction when its times are already now",
@@ -45,6 +45,16 @@ const MUTANTS: [Mutant; 2] = [
             "self.cleaner.await_erase(line, SimTime::ZERO);",
         )],
         explore: &["random", "--seeds", "0..60", "--cuts", "60", "--stack", "f2fs"],
+    },
+    Mutant {
+        name: "turn",
+        about: "a turn of the background's write-back takes all of a file for clean, and writes a part",
+        edits: &[(
+            "crates/vfs/src/cache/write_back.rs",
+            "        pages.truncate(most);\n",
+            "        let rest = pages.split_off(most.min(pages.len()));\n        rest.into_iter().for_each(|index| self.mark_clean(ino, index));\n",
+        )],
+        explore: &["random", "--seeds", "0..60", "--cuts", "60", "--stack", "f2fs,ext4"],
     },
 ];
 

@@ -60,3 +60,14 @@ fn files_are_written_back_by_turns_until_no_more_than_the_limit_is_dirty() {
     fs.wake().unwrap();
     assert_eq!(fs.written().data - before, 1524 + 976, "the rest of a before its start again");
 }
+
+#[test]
+fn summaries_of_full_segments_wait_for_the_checkpoint() {
+    let (mut fs, [a, _]) = mount(None);
+    let before = fs.written().ssa;
+    write(&mut fs, a, 5 * 512);
+    fs.fsync(a, true).unwrap();
+    assert_eq!(fs.written().ssa, before, "five segments are full");
+    fs.sync().unwrap();
+    assert_eq!(fs.written().ssa - before, 5);
+}

@@ -47,12 +47,12 @@ impl SimSpan {
 
     /// A span of `us` microseconds.
     pub const fn from_us(us: u64) -> Self {
-        Self(us * 1_000)
+        Self(us.saturating_mul(1_000))
     }
 
     /// A span of `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
-        Self(ms * 1_000_000)
+        Self(ms.saturating_mul(1_000_000))
     }
 
     /// Nanoseconds.

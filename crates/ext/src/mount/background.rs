@@ -1,8 +1,8 @@
 //! Background work of a kernel, as steps: the owner asks when the next one is due, and calls it.
 
 use dovetail_block::Scheduler;
-use dovetail_time::SimTime;
-use dovetail_vfs::kit::{WRITE_BACK_MS, old_since};
+use dovetail_time::{SimSpan, SimTime};
+use dovetail_vfs::kit::{WRITE_BACK_EVERY, old_since};
 
 use super::Ext;
 use crate::error::Error;
@@ -16,13 +16,9 @@ pub(super) struct Background {
     room_from: SimTime,
 }
 
-fn after(time: SimTime, ms: u64) -> SimTime {
-    SimTime::from_ns(time.as_ns().saturating_add(ms.saturating_mul(1_000_000)))
-}
-
 impl Background {
     pub(super) fn new(now: SimTime) -> Self {
-        Self { next_write_back: after(now, WRITE_BACK_MS), room_from: now }
+        Self { next_write_back: now + WRITE_BACK_EVERY, room_from: now }
     }
 }
 
@@ -39,8 +35,7 @@ impl<D: Scheduler> Ext<D> {
         let journal_waits = self.journal.as_ref().is_some_and(|journal| journal.waiting() > 0);
         let waits = journal_waits || self.pages.dirty_total() > 0;
         let write_back = waits.then_some(self.background.next_write_back);
-        let commit =
-            self.running.began.map(|began| after(began, self.options.commit_interval_s * 1000));
+        let commit = self.running.began.map(|began| began + self.commit_interval());
         write_back.into_iter().chain(commit).min()
     }
 
@@ -63,16 +58,15 @@ impl<D: Scheduler> Ext<D> {
         if self.writes_back(now) && now >= self.background.room_from {
             match self.write_back_turns(now) {
                 // a sync says so
-                Err(Error::NoSpace) => self.background.room_from = after(now, WRITE_BACK_MS),
+                Err(Error::NoSpace) => self.background.room_from = now + WRITE_BACK_EVERY,
                 done => done?,
             }
         }
         if now >= self.background.next_write_back {
             self.write_back_old()?;
-            self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
+            self.background.next_write_back = self.io.now() + WRITE_BACK_EVERY;
         }
-        let interval = self.options.commit_interval_s * 1000;
-        if self.running.began.is_some_and(|began| now >= after(began, interval)) {
+        if self.running.began.is_some_and(|began| now >= began + self.commit_interval()) {
             self.commit()?;
             self.running.began = None;
         }
@@ -96,6 +90,10 @@ impl<D: Scheduler> Ext<D> {
         } else {
             Ok(self.io.kick()?)
         }
+    }
+
+    fn commit_interval(&self) -> SimSpan {
+        SimSpan::from_ms(self.options.commit_interval_s.saturating_mul(1000))
     }
 
     fn write_back_old(&mut self) -> Result<(), Error> {

@@ -4,7 +4,7 @@
 use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::BackgroundThread;
-use dovetail_vfs::kit::{WRITE_BACK_MS, old_since};
+use dovetail_vfs::kit::{WRITE_BACK_EVERY, old_since};
 
 use super::F2fs;
 use super::checkpoint::CheckpointReason;
@@ -18,8 +18,7 @@ use crate::error::Error;
 use crate::format::Nid;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
-const IDLE_MS: u64 = 5_000;
-const IDLE: SimSpan = SimSpan::from_ms(IDLE_MS);
+const IDLE: SimSpan = SimSpan::from_ms(5_000);
 
 /// Due times of the background work.
 #[derive(Debug)]
@@ -35,10 +34,6 @@ pub(super) struct Background {
     next_write_back: SimTime,
 }
 
-fn after(time: SimTime, ms: u64) -> SimTime {
-    SimTime::from_ns(time.as_ns().saturating_add(ms.saturating_mul(1_000_000)))
-}
-
 impl Background {
     pub(super) fn new(now: SimTime, elapsed_at_mount_s: u64, options: &Options) -> Self {
         let sleep = options.gc_sleep;
@@ -47,21 +42,22 @@ impl Background {
             last_checkpoint: now,
             last_request: now,
             gc_sleep_ms: sleep.min_ms,
-            next_gc: after(now, if options.gc_urgent { sleep.urgent_ms } else { sleep.min_ms }),
+            next_gc: now
+                + SimSpan::from_ms(if options.gc_urgent { sleep.urgent_ms } else { sleep.min_ms }),
             window: None,
-            next_discard: after(now, DISCARD_BUSY_MS),
-            next_write_back: after(now, WRITE_BACK_MS),
+            next_discard: now + SimSpan::from_ms(DISCARD_BUSY_MS),
+            next_write_back: now + WRITE_BACK_EVERY,
         }
     }
 
     /// There is something to discard again: the thread is woken, or looks when it next does.
     fn discards_came(&mut self, now: SimTime, is_woken: bool) {
         if is_woken {
-            self.next_discard = self.next_discard.min(after(now, DISCARD_BUSY_MS));
+            self.next_discard = self.next_discard.min(now + SimSpan::from_ms(DISCARD_BUSY_MS));
         } else if self.next_discard <= now {
             // nobody asked it while it had nothing to do, but it went on looking
             let looks = now.since(self.next_discard).as_ns() / 1_000_000 / DISCARD_IDLE_MS + 1;
-            self.next_discard = after(self.next_discard, looks * DISCARD_IDLE_MS);
+            self.next_discard += SimSpan::from_ms(looks * DISCARD_IDLE_MS);
         }
     }
 }
@@ -80,9 +76,8 @@ impl<D: Scheduler> F2fs<D> {
             _ if self.is_read_only() => None,
             BackgroundThread::WriteBack if self.writes_back(self.io.now()) => Some(self.io.now()),
             BackgroundThread::WriteBack => {
-                let interval = self.options.checkpoint_interval_s.saturating_mul(1000);
-                let checkpoint = after(background.last_checkpoint, interval);
-                let idle = after(background.last_request, IDLE.as_ns() / 1_000_000);
+                let checkpoint = background.last_checkpoint + self.checkpoint_interval();
+                let idle = background.last_request + IDLE;
                 Some(background.next_write_back.min(checkpoint.max(idle)))
             }
             BackgroundThread::Cleaner => {
@@ -139,11 +134,10 @@ impl<D: Scheduler> F2fs<D> {
             })?;
         }
         if is_periodic {
-            self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
+            self.background.next_write_back = self.io.now() + WRITE_BACK_EVERY;
         }
         if self.is_idle()
-            && self.io.now().since(self.background.last_checkpoint).as_ns()
-                >= self.checkpoint_interval_ns()
+            && self.io.now().since(self.background.last_checkpoint) >= self.checkpoint_interval()
         {
             self.checkpoint_if_dirty()?;
             self.background.last_checkpoint = self.io.now();
@@ -168,7 +162,7 @@ impl<D: Scheduler> F2fs<D> {
                 if self.space.has_discards() { pace.busy_ms } else { pace.idle_ms }
             }
         };
-        self.background.next_discard = after(self.io.now(), sleep);
+        self.background.next_discard = self.io.now() + SimSpan::from_ms(sleep);
         Ok(())
     }
 
@@ -197,8 +191,8 @@ impl<D: Scheduler> F2fs<D> {
         self.is_too_dirty() || (self.rounds.goes_on(now) && self.pages.dirty_total() > 0)
     }
 
-    fn checkpoint_interval_ns(&self) -> u64 {
-        self.options.checkpoint_interval_s.saturating_mul(1_000_000_000)
+    fn checkpoint_interval(&self) -> SimSpan {
+        SimSpan::from_ms(self.options.checkpoint_interval_s.saturating_mul(1000))
     }
 
     pub(super) fn is_small(&self) -> bool {
@@ -220,13 +214,13 @@ impl<D: Scheduler> F2fs<D> {
         let sleep = match self.space.cleaning_window() {
             None => ZONED_NOTHING_MS,
             Some(_) if !self.is_idle() => {
-                self.background.next_gc = after(self.background.last_request, IDLE_MS);
+                self.background.next_gc = self.background.last_request + IDLE;
                 return Ok(());
             }
             Some(window) if self.clean_window(window)? => ZONED_SLEEP_MS,
             Some(_) => ZONED_NOTHING_MS,
         };
-        self.background.next_gc = after(self.io.now(), sleep);
+        self.background.next_gc = self.io.now() + SimSpan::from_ms(sleep);
         Ok(())
     }
 
@@ -245,7 +239,7 @@ impl<D: Scheduler> F2fs<D> {
             nothing_ms
         };
         self.background.gc_sleep_ms = if found { min_ms } else { (sleep + min_ms).min(max_ms) };
-        self.background.next_gc = after(self.io.now(), sleep);
+        self.background.next_gc = self.io.now() + SimSpan::from_ms(sleep);
         Ok(())
     }
 

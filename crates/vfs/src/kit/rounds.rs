@@ -2,8 +2,8 @@
 
 use dovetail_time::{SimSpan, SimTime};
 
-/// Milliseconds between two looks for old files (Linux: `dirty_writeback_centisecs`).
-pub const WRITE_BACK_MS: u64 = 5_000;
+/// Time between two looks for old files (Linux: `dirty_writeback_centisecs`).
+pub const WRITE_BACK_EVERY: SimSpan = SimSpan::from_ms(5_000);
 /// Age at which content, or committed metadata, is written back (Linux:
 /// `dirty_expire_centisecs`).
 const OLD: SimSpan = SimSpan::from_ms(30_000);
