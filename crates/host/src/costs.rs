@@ -1,6 +1,6 @@
 //! Costs of the host's own work.
 
-use dovetail_time::SimSpan;
+use dovetail_time::{Rng, SimSpan};
 use serde::{Deserialize, Serialize};
 
 use crate::placement::Placement;
@@ -15,6 +15,10 @@ pub struct HostCosts {
     /// Nanoseconds of CPU for each block of 4 KiB that a call reads or writes: copying, page cache,
     /// pointers. Assumed.
     pub block_ns: u64,
+    /// The CPU time of a call is longer or shorter by up to so many percent, at random: interrupts,
+    /// caches, clocks. With 0, threads that do the same stay exactly as far apart as they began.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub jitter_percent: u32,
     /// Nanoseconds of CPU to build and submit a request. Assumed.
     pub request_ns: u64,
     /// CPUs on which the work of calls and requests takes its turn, and a request reaches the drive
@@ -45,6 +49,7 @@ impl Default for HostCosts {
         Self {
             syscall_ns: 1_000,
             block_ns: 500,
+            jitter_percent: 0,
             request_ns: 2_000,
             cpus: 0,
             wake_ns: 3_000,
@@ -56,6 +61,11 @@ impl Default for HostCosts {
             placement: Placement::Writer,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's interface")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Costs of which one is another.
@@ -83,6 +93,7 @@ impl HostCosts {
     pub const NONE: Self = Self {
         syscall_ns: 0,
         block_ns: 0,
+        jitter_percent: 0,
         request_ns: 0,
         cpus: 0,
         wake_ns: 0,
@@ -116,6 +127,7 @@ impl HostCosts {
         match name {
             "syscall_ns" => self.syscall_ns = number()?,
             "block_ns" => self.block_ns = number()?,
+            "jitter_percent" => self.jitter_percent = small()?,
             "request_ns" => self.request_ns = number()?,
             "wake_ns" => self.wake_ns = number()?,
             "cpus" => self.cpus = small()?,
@@ -151,6 +163,9 @@ impl HostCosts {
         ];
         if let Some((name, value)) = costs.into_iter().find(|(_, value)| *value > MAX_NS) {
             return Err(format!("{name} is {value}: give 0 to {MAX_NS}"));
+        }
+        if self.jitter_percent > 100 {
+            return Err(format!("jitter_percent is {}: give 0 to 100", self.jitter_percent));
         }
         if self.cpus > MAX_CPUS {
             return Err(format!("cpus is {}: give 0 to {MAX_CPUS}", self.cpus));
@@ -211,6 +226,16 @@ impl HostCosts {
         SimSpan::from_ns(self.syscall_ns * system_calls as u64 + self.block_ns * blocks)
     }
 
+    /// The CPU time of a call, longer or shorter by chance.
+    pub fn call_by_chance(&self, system_calls: u32, blocks: u64, rng: &mut Rng) -> SimSpan {
+        let mean = self.call(system_calls, blocks);
+        let most = mean.as_ns() * u64::from(self.jitter_percent) / 100;
+        if most == 0 {
+            return mean;
+        }
+        SimSpan::from_ns(mean.as_ns() - most + rng.below(2 * most + 1))
+    }
+
     /// The largest request in blocks.
     pub const fn max_request_blocks(&self) -> u64 {
         self.max_request_kib as u64 / 4
@@ -236,10 +261,24 @@ mod tests {
             ("wake_ns=much", "not a whole number"),
             ("read_ahead_kib=130", "steps of 4"),
             ("merge_flushes=maybe", "true or false"),
+            ("jitter_percent=101", "0 to 100"),
         ] {
             let error = HostCosts::parse(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn calls_take_their_cpu_time_on_average_and_no_longer_than_the_jitter_makes_them() {
+        let (mut rng, exact) = (Rng::new(3), HostCosts::default());
+        assert_eq!(exact.call_by_chance(1, 1, &mut rng), exact.call(1, 1));
+        let costs = HostCosts { jitter_percent: 20, ..exact };
+        let times: Vec<u64> =
+            (0..10_000).map(|_| costs.call_by_chance(1, 1, &mut rng).as_ns()).collect();
+        let (least, most) = (times.iter().min().copied(), times.iter().max().copied());
+        assert_eq!((least, most), (Some(1200), Some(1800)));
+        let mean = times.iter().sum::<u64>() / 10_000;
+        assert!((1495..1505).contains(&mean), "{mean}");
     }
 
     #[test]

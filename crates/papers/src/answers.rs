@@ -70,7 +70,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         let (source, fill) = cell.work.at(setting, cell.fill)?;
         let stacks = stacks::with_spare(cell.spare)?;
         let plan = Plan { source: &source, fill, stacks, final_sync: false, restart: true };
-        let mut results = perform(setting, &plan)?;
+        let mut results = setting.perform_until_full(&plan)?;
         results.runs.iter_mut().for_each(|run| run.label = cell.label(&run.stack.name));
         match &mut all {
             Some(all) => all.runs.extend(results.runs),
@@ -83,22 +83,6 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         comparisons.extend(stacks::NAMES.map(|stack| shown(&results, cell, stack)));
     }
     Ok(Reproduction { comparisons, results })
-}
-
-/// Runs a plan; a stack on which the job has no space is a result, any other failure is one of the
-/// whole.
-fn perform(setting: &Setting<'_>, plan: &Plan<'_>) -> Result<Results, BenchError> {
-    let no_space = dovetail_vfs::Error::NoSpace.to_string();
-    let (results, failures) = setting.attempt(plan, 1)?;
-    if let Some(failure) = failures.into_iter().find(|error| !error.to_string().contains(&no_space))
-    {
-        return Err(failure);
-    }
-    let errors = results.runs.iter().filter_map(|run| run.error.as_ref());
-    match errors.into_iter().find(|error| !error.contains(&no_space)) {
-        Some(error) => Err(BenchError::Workload(error.clone())),
-        None => Ok(results),
-    }
 }
 
 fn find<'r>(results: &'r Results, cell: Cell, stack: &str) -> Option<&'r RunResult> {

@@ -349,7 +349,23 @@ impl Setting<'_> {
         self.perform_times(plan, 1)
     }
 
-    /// The same with several runs of each stack, each with a seed of its own.
+    /// The same, but a run that ends for want of space is a result: it holds why.
+    fn perform_until_full(&self, plan: &Plan<'_>) -> Result<Results, BenchError> {
+        let no_space = dovetail_vfs::Error::NoSpace.to_string();
+        let (results, failures) = self.attempt(plan, 1)?;
+        if let Some(failure) =
+            failures.into_iter().find(|error| !error.to_string().contains(&no_space))
+        {
+            return Err(failure);
+        }
+        let mut errors = results.runs.iter().filter_map(|run| run.error.as_ref());
+        match errors.find(|error| !error.contains(&no_space)) {
+            Some(error) => Err(BenchError::Workload(error.clone())),
+            None => Ok(results),
+        }
+    }
+
+    /// The same as [`Self::perform`] with several runs of each stack, each with a seed of its own.
     fn perform_times(&self, plan: &Plan<'_>, repetitions: u32) -> Result<Results, BenchError> {
         let (results, failures) = self.attempt(plan, repetitions)?;
         if let Some(error) = failures.into_iter().next() {

@@ -261,7 +261,7 @@ fn set_up<'a>(
         stack: stack.name.clone(),
         reason: reason.to_string(),
     };
-    let system = System::new(machine, planner, fs, stack.host);
+    let system = System::new(machine, planner, fs, stack.host, job.seed);
     let mut run = Session::new(system, job, workload);
     run.view = view;
     run.prepared = prepared;

@@ -2,12 +2,15 @@
 
 use dovetail_block::{EventId, Scheduler, SchedulingHint};
 use dovetail_host::{HostCosts, Planner};
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{BackgroundThread, Moment, Simulated};
 
 use super::BenchError;
 use super::background::{Background, Next};
 use crate::lane::{Lane, Machine};
+
+/// The random numbers of a run that are the jitter's.
+const JITTER: u64 = 0x4a;
 
 /// Parts of a stack that the actors of a bench work with.
 pub(super) struct System {
@@ -18,6 +21,7 @@ pub(super) struct System {
     /// CPU time of calls.
     pub(super) cpu: SimSpan,
     costs: HostCosts,
+    jitter: Rng,
 }
 
 impl System {
@@ -26,8 +30,10 @@ impl System {
         planner: Planner,
         fs: Box<dyn Simulated>,
         costs: HostCosts,
+        seed: u64,
     ) -> Self {
-        Self { machine, planner, fs, background: Background::default(), cpu: SimSpan::ZERO, costs }
+        let (background, jitter) = (Background::default(), Rng::new(seed).fork(JITTER));
+        Self { machine, planner, fs, background, cpu: SimSpan::ZERO, costs, jitter }
     }
 
     /// Bytes of the drive's memory that its map takes.
@@ -43,7 +49,7 @@ impl System {
         (lane, owner): (Lane, Lane),
         (system_calls, blocks): (u32, u64),
     ) -> Option<SimTime> {
-        let cost = self.costs.call(system_calls, blocks);
+        let cost = self.costs.call_by_chance(system_calls, blocks, &mut self.jitter);
         self.cpu = SimSpan::from_ns(self.cpu.as_ns() + cost.as_ns());
         let plan = self.planner.take(self.machine.spare());
         let worked = self.machine.start_after(now, cost, (lane, owner), plan);

@@ -40,8 +40,10 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// A sentence on what cannot be charged to a guest.
 fn what_is_not_charged(stack: &Stack) -> Option<String> {
     let host = &stack.host;
-    let free = [("block_ns", host.block_ns), ("wake_ns", host.wake_ns)];
-    let free: Vec<&str> = free.iter().filter(|(_, ns)| *ns > 0).map(|(key, _)| *key).collect();
+    let jitter = u64::from(host.jitter_percent);
+    let free = [("block_ns", host.block_ns), ("wake_ns", host.wake_ns), ("jitter_percent", jitter)];
+    let free: Vec<&str> =
+        free.iter().filter(|(_, value)| *value > 0).map(|(key, _)| *key).collect();
     (!free.is_empty()).then(|| {
         format!(
             "The guest's only CPU is charged for system calls and requests; {} of [host] hold for modelled stacks alone.",
