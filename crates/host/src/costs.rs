@@ -17,6 +17,7 @@ pub struct HostCosts {
     pub block_ns: u64,
     /// The CPU time of a call is longer or shorter by up to so many percent, at random: interrupts,
     /// caches, clocks. With 0, threads that do the same stay exactly as far apart as they began.
+    /// Assumed.
     #[serde(skip_serializing_if = "is_zero")]
     pub jitter_percent: u32,
     /// Nanoseconds of CPU to build and submit a request. Assumed.
@@ -85,6 +86,8 @@ pub struct CostVariant {
 const MAX_NS: u64 = 1_000_000_000;
 /// The most CPUs.
 const MAX_CPUS: u32 = 4096;
+/// The most jitter: twice as much leaves a call no time at all.
+const MAX_JITTER_PERCENT: u32 = 50;
 /// The largest window of read-ahead: 1 GiB.
 const MAX_READ_AHEAD_KIB: u32 = 1 << 20;
 
@@ -164,8 +167,11 @@ impl HostCosts {
         if let Some((name, value)) = costs.into_iter().find(|(_, value)| *value > MAX_NS) {
             return Err(format!("{name} is {value}: give 0 to {MAX_NS}"));
         }
-        if self.jitter_percent > 100 {
-            return Err(format!("jitter_percent is {}: give 0 to 100", self.jitter_percent));
+        if self.jitter_percent > MAX_JITTER_PERCENT {
+            return Err(format!(
+                "jitter_percent is {}: give 0 to {MAX_JITTER_PERCENT}",
+                self.jitter_percent
+            ));
         }
         if self.cpus > MAX_CPUS {
             return Err(format!("cpus is {}: give 0 to {MAX_CPUS}", self.cpus));
@@ -213,6 +219,10 @@ impl HostCosts {
         let variants = [
             all("syscall_ns", syscall_ns, &|syscall_ns| Self { syscall_ns, ..*self }),
             all("block_ns", block_ns, &|block_ns| Self { block_ns, ..*self }),
+            all("jitter_percent", self.jitter_percent.into(), &|to| Self {
+                jitter_percent: to as u32, // at most twice MAX_JITTER_PERCENT
+                ..*self
+            }),
             all("request_ns", request_ns, &|request_ns| Self { request_ns, ..*self }),
             all("wake_ns", wake_ns, &|wake_ns| Self { wake_ns, ..*self }),
             all("cpus", cpus.into(), &|to| Self { cpus: cpus_of(to), ..*self }),
@@ -261,7 +271,7 @@ mod tests {
             ("wake_ns=much", "not a whole number"),
             ("read_ahead_kib=130", "steps of 4"),
             ("merge_flushes=maybe", "true or false"),
-            ("jitter_percent=101", "0 to 100"),
+            ("jitter_percent=51", "0 to 50"),
         ] {
             let error = HostCosts::parse(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

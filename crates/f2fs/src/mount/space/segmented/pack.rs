@@ -29,7 +29,8 @@ impl SegmentSpace {
         if for_next_mount { 0 } else { NAT_JOURNAL_ENTRIES }
     }
 
-    /// Writes the SIT and the SSA, and builds the pack. The tail is left out: it is the first block again.
+    /// Writes the SIT and the SSA, and builds the pack. The tail is left out: it is the first block
+    /// again.
     pub(crate) fn build_pack<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
