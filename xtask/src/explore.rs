@@ -33,11 +33,24 @@ const STACKS: [&str; 13] = [
 const OWN: [(&str, &str, &str); 2] =
     [("f2fs-strict", "f2fs", "fsync_mode=strict"), ("ext4-journal", "ext4", "data=journal")];
 
-/// The jobs for each stack, with their options and their number of pieces.
-const JOBS: [(&str, &[&str], u64); 3] = [
-    ("ace-1", &["--cuts", "8"], 2),
-    ("ace-2", &["--count", "10000", "--cuts", "3"], 20),
-    ("random", &["--seeds", "0..2000", "--cuts", "24"], 50),
+/// A job that every stack plays.
+struct Job {
+    /// Names its results.
+    name: &'static str,
+    options: &'static [&'static str],
+    pieces: u64,
+}
+
+/// The jobs. The last one is played until there are enough cuts.
+const JOBS: [Job; 4] = [
+    Job { name: "ace-1", options: &["ace-1", "--cuts", "8"], pieces: 2 },
+    Job { name: "ace-2", options: &["ace-2", "--count", "10000", "--cuts", "3"], pieces: 20 },
+    Job {
+        name: "small-memory",
+        options: &["random", "--seeds", "0..200", "--cuts", "12", "--memory", "160KiB"],
+        pieces: 5,
+    },
+    Job { name: "random", options: &["random", "--seeds", "0..2000", "--cuts", "24"], pieces: 50 },
 ];
 
 /// Power cuts that are wanted in all.
@@ -56,16 +69,16 @@ pub(crate) fn explore(arguments: &[String]) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     fs::create_dir_all(&folder).map_err(failed)?;
     write_stacks(&root, &folder)?;
-    for (job, options, part, parts) in pieces() {
+    for (job, piece) in pieces() {
         for stack in STACKS {
-            if sum(&results(&folder)?).0 >= wanted && job == "random" {
+            if sum(&results(&folder)?).0 >= wanted && job.name == "random" {
                 return finish(&root, &folder, wanted);
             }
             let name = stack.trim_end_matches(".toml");
-            let file = folder.join(format!("{job}-{part:02}-{name}.json"));
+            let file = folder.join(format!("{}-{piece:02}-{name}.json", job.name));
             if !file.exists() {
-                println!("{job} {part}/{parts} on {name}");
-                one(&program, &folder, &[job, "--stack", stack], options, (part, parts), &file)?;
+                println!("{} {piece}/{} on {name}", job.name, job.pieces);
+                one(&program, &folder, job, piece, stack, &file)?;
             }
         }
     }
@@ -73,9 +86,8 @@ pub(crate) fn explore(arguments: &[String]) -> Result<(), String> {
 }
 
 /// All pieces of the first jobs, then of the last one, in the order in which they are played.
-fn pieces() -> impl Iterator<Item = (&'static str, &'static [&'static str], u64, u64)> {
-    JOBS.into_iter()
-        .flat_map(|(job, options, parts)| (1..=parts).map(move |part| (job, options, part, parts)))
+fn pieces() -> impl Iterator<Item = (&'static Job, u64)> {
+    JOBS.iter().flat_map(|job| (1..=job.pieces).map(move |piece| (job, piece)))
 }
 
 fn write_stacks(root: &Path, folder: &Path) -> Result<(), String> {
@@ -98,15 +110,16 @@ fn write_stacks(root: &Path, folder: &Path) -> Result<(), String> {
 fn one(
     program: &Path,
     folder: &Path,
-    job: &[&str],
-    options: &[&str],
-    (part, parts): (u64, u64),
+    job: &Job,
+    piece: u64,
+    stack: &str,
     file: &Path,
 ) -> Result<(), String> {
     let unfinished = file.with_extension("unfinished");
-    let part = format!("{part}/{parts}");
+    let part = format!("{piece}/{}", job.pieces);
     let mut command = Command::new(program);
-    command.current_dir(folder).arg("crash").args(job).args(options).args(["--part", &part]);
+    command.current_dir(folder).arg("crash").args(job.options);
+    command.args(["--stack", stack, "--part", &part]);
     command.arg(format!("--json={}", unfinished.display())).stdout(Stdio::null());
     let ran = run(&mut command);
     if let Err(error) = ran {

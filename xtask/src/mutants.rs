@@ -54,7 +54,17 @@ const MUTANTS: [Mutant; 3] = [
             "        pages.truncate(most);\n",
             "        let rest = pages.split_off(most.min(pages.len()));\n        rest.into_iter().for_each(|index| self.mark_clean(ino, index));\n",
         )],
-        explore: &["random", "--seeds", "0..60", "--cuts", "60", "--stack", "f2fs,ext4"],
+        explore: &[
+            "random",
+            "--seeds",
+            "0..60",
+            "--cuts",
+            "60",
+            "--memory",
+            "160KiB",
+            "--stack",
+            "f2fs,ext4",
+        ],
     },
 ];
 

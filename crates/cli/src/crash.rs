@@ -59,8 +59,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "I/N", default_value = "1/1", value_parser = part)]
     part: (u64, u64),
     /// Size of the drives: small, so that they clean all the time.
-    #[arg(long, value_name = "BYTES", default_value = "52MiB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "52MiB", value_parser = drive_size)]
     drive_size: u64,
+    /// Page cache of each stack, from 64 KiB on: a small one has the background write back parts of
+    /// files [default: the stack's own, smaller by as much as the drive].
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    memory: Option<u64>,
     /// Seeds the choice of cuts and the drives.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -97,6 +101,14 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     seeds.ok_or_else(|| "give two numbers, as in 0..30, at most a million apart".into())
 }
 
+fn memory(text: &str) -> Result<u64, String> {
+    const LEAST: u64 = 64 << 10;
+    const MOST: u64 = 1 << 40;
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    let fits = (LEAST..=MOST).contains(&bytes).then_some(bytes);
+    fits.ok_or_else(|| "give 64 KiB to 1 TiB".into())
+}
+
 /// The part that is all.
 const WHOLE: (u64, u64) = (0, 1);
 
@@ -108,7 +120,7 @@ fn part(text: &str) -> Result<(u64, u64), String> {
     part.ok_or_else(|| "give I/N, I from 1 to N, as in 3/40".into())
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
+fn drive_size(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
     const LEAST: u64 = 16 << 20;
     const MOST: u64 = 1 << 30;
@@ -201,6 +213,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         stacks: &stacks,
         cuts: arguments.cuts,
         drive_bytes: arguments.drive_size,
+        memory_bytes: arguments.memory,
         seed: arguments.seed,
         part: arguments.part,
         with_referee: arguments.referee,

@@ -108,6 +108,8 @@ pub struct Exploration<'a> {
     pub cuts: Cuts,
     /// The size of the drives.
     pub drive_bytes: u64,
+    /// Bytes of each stack's page cache; `None`: the stack's own by the size of its drive.
+    pub memory_bytes: Option<u64>,
     /// Seeds what is chosen, and the drives.
     pub seed: u64,
     /// Index (from 0) and number of parts: the runs whose index modulo the parts is that one;
@@ -162,6 +164,7 @@ impl<'a> Exploration<'a> {
             stacks,
             cuts: Cuts::All,
             drive_bytes,
+            memory_bytes: None,
             seed: 1,
             part: (0, 1),
             with_referee: false,
@@ -172,10 +175,11 @@ impl<'a> Exploration<'a> {
 
 impl Exploration<'_> {
     fn rigs(&self) -> Result<Vec<Rig>, CrashError> {
-        self.stacks
-            .iter()
-            .map(|stack| Rig::new(stack, self.drive_bytes / 4096, self.seed))
-            .collect()
+        self.stacks.iter().map(|stack| self.rig(stack)).collect()
+    }
+
+    fn rig(&self, stack: &Stack) -> Result<Rig, CrashError> {
+        Rig::new(stack, self.drive_bytes / 4096, self.memory_bytes, self.seed)
     }
 
     /// The runs of the part that is explored.
@@ -245,6 +249,7 @@ impl Exploration<'_> {
             version: SCHEMA_VERSION,
             workload: self.source.name().into(),
             drive_bytes: self.drive_bytes,
+            memory_bytes: self.memory_bytes,
             seed: self.seed,
             stacks: stacks.map(|(stack, (sum, found))| sum.result(&stack.name, found)).collect(),
         }
@@ -375,7 +380,7 @@ impl Exploration<'_> {
         let (run, cut) = id.rsplit_once('/').ok_or_else(missing)?;
         let item =
             self.items().into_iter().find(|item| self.id(item) == run).ok_or_else(missing)?;
-        let rig = Rig::new(&self.stacks[item.stack], self.drive_bytes / 4096, self.seed)?;
+        let rig = self.rig(&self.stacks[item.stack])?;
         let judge = self.judge(&rig, &item)?;
         let choice = match cut {
             "-" => Choice::None,

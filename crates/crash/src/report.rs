@@ -65,8 +65,11 @@ fn lede(results: &CrashResults) -> String {
         1 => "<strong>One state violates a promise.</strong>".into(),
         many => format!("<strong>{many} states violate a promise.</strong>"),
     };
+    let memory = results
+        .memory_bytes
+        .map_or(String::new(), |bytes| format!(", with a page cache of {}", format_bytes(bytes)));
     format!(
-        "{} power cuts under {} on drives of {}, seed {}. {verdict}",
+        "{} power cuts under {} on drives of {}{memory}, seed {}. {verdict}",
         format_count(cuts),
         escape(&results.workload),
         format_bytes(results.drive_bytes),

@@ -24,6 +24,9 @@ pub struct CrashResults {
     pub workload: String,
     /// Bytes of the drives.
     pub drive_bytes: u64,
+    /// Bytes of each stack's page cache, if they were chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// Seed of all that is random.
     pub seed: u64,
     /// One entry for each stack.

@@ -44,8 +44,14 @@ pub(crate) struct Rig {
 
 impl Rig {
     /// Makes the stack's volume on a drive of `blocks` blocks like the stack's own, of which the
-    /// rest is filled.
-    pub(crate) fn new(stack: &Stack, blocks: u64, seed: u64) -> Result<Self, CrashError> {
+    /// rest is filled. The page cache is smaller by as much as the drive, unless `memory` says how
+    /// many bytes it has.
+    pub(crate) fn new(
+        stack: &Stack,
+        blocks: u64,
+        memory: Option<u64>,
+        seed: u64,
+    ) -> Result<Self, CrashError> {
         let full = stack.drive_config(Ratio::ONE, seed)?;
         if full.zones.is_some() {
             return Err(CrashError::Zones(stack.name.clone()));
@@ -53,16 +59,24 @@ impl Rig {
         let scale = Ratio::new(blocks as f64 / full.user_blocks as f64).map_err(|_| {
             CrashError::DriveSize { wanted: blocks * 4096, most: full.user_blocks * 4096 }
         })?;
+        let stack = match memory {
+            None => stack.clone(),
+            // memory shrinks with the drive, too
+            Some(bytes) => Stack {
+                memory: ((bytes as f64 / scale.value()).ceil() as u64).to_string(),
+                ..stack.clone()
+            },
+        };
         let config = small(&full, blocks);
         let drive = |reason: String| CrashError::Drive { stack: stack.name.clone(), reason };
         let aged = Drive::new(config).map_err(|error| drive(error.to_string()))?;
-        let volume = Volume::new(stack, scale)?;
+        let volume = Volume::new(&stack, scale)?;
         let image = formatted(&volume, &aged)?;
         let filled = free(&aged, &image, blocks);
         let aged =
             age(aged, &image, &filled, blocks, seed).map_err(|error| drive(error.to_string()))?;
         let foreign = aged.info().capabilities.thin.map(|_| foreign(blocks));
-        let (stack, filled) = (stack.clone(), Arc::new(filled));
+        let filled = Arc::new(filled);
         Ok(Self { stack, scale, drive: aged.into_unrecovered(), foreign, filled, blocks })
     }
 

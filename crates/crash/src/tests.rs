@@ -109,6 +109,20 @@ fn random_operations_keep_what_is_promised() {
     }
 }
 
+/// The background writes parts of files back.
+#[test]
+fn random_operations_with_a_small_page_cache_keep_what_is_promised() {
+    let source = Source::Random { seeds: 0..4, steps: 120 };
+    let stacks = ["f2fs", "ext4"].map(|name| stack(name, ""));
+    let whole = Exploration { cuts: Cuts::Sampled(6), ..Exploration::new(&source, &stacks, DRIVE) };
+    let small = Exploration { memory_bytes: Some(160 << 10), ..whole };
+    let run = |exploration: &Exploration<'_>| exploration.run(2, &Progress::default()).unwrap();
+    for (small, whole) in run(&small).stacks.iter().zip(run(&whole).stacks) {
+        assert_eq!(small.violations, [], "{}", small.stack);
+        assert!(small.new > whole.new, "more is written back early: {small:?}, {whole:?}");
+    }
+}
+
 #[test]
 fn a_job_is_explored_and_does_not_depend_on_threads() {
     let text = "[global]\nsize=4g\nbs=4k\nrw=randwrite\nnumber_ios=25000\nfsync=4\n[one]\n[two]\n";
