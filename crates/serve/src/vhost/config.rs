@@ -14,8 +14,10 @@ use crate::export::Export;
 
 /// Ranges that one discard brings at most.
 pub(super) const MAX_DISCARDS: u32 = 64;
-/// Segments of a request: what a queue of 256 takes beside header and status.
-const MAX_SEGMENTS: u32 = 254;
+/// Segments of a request: as many as Linux's largest has pages (`BIO_MAX_VECS`), which seldom lie side
+/// by side in memory. With one less each such request of a guest is two. They stand in an indirect
+/// table, so the size of the queue does not limit them.
+const MAX_SEGMENTS: u32 = 256;
 /// Sectors that one request to write zeroes covers: 32 MiB.
 pub(super) const MAX_ZEROES: u32 = 1 << 16;
 /// The size of an append where the drive has no limit of its own, in blocks: 512 KiB.
