@@ -18,7 +18,7 @@ use crate::format::{
 };
 use crate::volume::open::pack_start;
 
-/// WritebackReason a checkpoint is written.
+/// The reason for which a checkpoint is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckpointReason {
     /// The volume goes on being used.

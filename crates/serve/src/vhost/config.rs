@@ -14,9 +14,9 @@ use crate::export::Export;
 
 /// Ranges that one discard brings at most.
 pub(super) const MAX_DISCARDS: u32 = 64;
-/// Segments of a request: as many as Linux's largest has pages (`BIO_MAX_VECS`), which seldom lie side
-/// by side in memory. With one less each such request of a guest is two. They stand in an indirect
-/// table, so the size of the queue does not limit them.
+/// Segments of a request: as many as Linux's largest has pages (`BIO_MAX_VECS`), which seldom lie
+/// side by side in memory; with fewer each such request of a guest is two. Linux puts them into an
+/// indirect table, also where they are more than the queue's size, to which VIRTIO limits a chain.
 const MAX_SEGMENTS: u32 = 256;
 /// Sectors that one request to write zeroes covers: 32 MiB.
 pub(super) const MAX_ZEROES: u32 = 1 << 16;

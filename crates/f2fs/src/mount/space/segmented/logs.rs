@@ -1,7 +1,8 @@
 //! The six logs: the next block of each kind goes to the segment that its log has open.
 //!
 //! A log appends to a free segment (LFS) or, when those are few, fills the holes of a used one
-//! (SSR). Its summary, which says who owns each block, is in memory until the log moves on.
+//! (SSR). Its summary, which says who owns each block, is in memory until the
+//! next checkpoint.
 
 use std::sync::Arc;
 
