@@ -39,18 +39,31 @@ struct Job {
     name: &'static str,
     options: &'static [&'static str],
     pieces: u64,
+    /// It ends as soon as there are enough cuts.
+    is_filling: bool,
 }
 
-/// The jobs. The last one is played until there are enough cuts.
+/// The jobs.
 const JOBS: [Job; 4] = [
-    Job { name: "ace-1", options: &["ace-1", "--cuts", "8"], pieces: 2 },
-    Job { name: "ace-2", options: &["ace-2", "--count", "10000", "--cuts", "3"], pieces: 20 },
+    Job { name: "ace-1", options: &["ace-1", "--cuts", "8"], pieces: 2, is_filling: false },
+    Job {
+        name: "ace-2",
+        options: &["ace-2", "--count", "10000", "--cuts", "3"],
+        pieces: 20,
+        is_filling: false,
+    },
     Job {
         name: "small-memory",
         options: &["random", "--seeds", "0..200", "--cuts", "12", "--memory", "160KiB"],
         pieces: 5,
+        is_filling: false,
     },
-    Job { name: "random", options: &["random", "--seeds", "0..2000", "--cuts", "24"], pieces: 50 },
+    Job {
+        name: "random",
+        options: &["random", "--seeds", "0..2000", "--cuts", "24"],
+        pieces: 50,
+        is_filling: true,
+    },
 ];
 
 /// Power cuts that are wanted in all.
@@ -71,7 +84,7 @@ pub(crate) fn explore(arguments: &[String]) -> Result<(), String> {
     write_stacks(&root, &folder)?;
     for (job, piece) in pieces() {
         for stack in STACKS {
-            if sum(&results(&folder)?).0 >= wanted && job.name == "random" {
+            if sum(&results(&folder)?).0 >= wanted && job.is_filling {
                 return finish(&root, &folder, wanted);
             }
             let name = stack.trim_end_matches(".toml");

@@ -16,6 +16,10 @@ use crate::placement::Lifetime;
 use crate::scheduler::{LockId, Scheduler, SchedulingHint};
 use crate::zone::Zones;
 
+/// Blocks that a file system gathers into one command at most (Linux: `BIO_MAX_VECS` pages of a
+/// bio).
+pub const REQUEST_BLOCKS: usize = 256;
+
 /// Writes of one channel that follow each other on the device.
 #[derive(Debug, Default)]
 struct Run {

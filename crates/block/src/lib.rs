@@ -64,7 +64,7 @@ pub use devirtualize::{
     DeviceSpace, Devirtualize, DriveSerial, OpenRenames, Rename, RenameId, WrongDrive,
     clear_device_space,
 };
-pub use gather::Gatherer;
+pub use gather::{Gatherer, REQUEST_BLOCKS};
 #[cfg(unix)]
 pub use image::ImageDevice;
 pub use joined::{JoinError, JoinedDevice};

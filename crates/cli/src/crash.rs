@@ -2,6 +2,7 @@
 
 mod table;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -101,12 +102,19 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     seeds.ok_or_else(|| "give two numbers, as in 0..30, at most a million apart".into())
 }
 
-fn memory(text: &str) -> Result<u64, String> {
-    const LEAST: u64 = 64 << 10;
-    const MOST: u64 = 1 << 40;
+/// A size within these; `advice` is for others.
+fn size(text: &str, within: RangeInclusive<u64>, advice: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
-    let fits = (LEAST..=MOST).contains(&bytes).then_some(bytes);
-    fits.ok_or_else(|| "give 64 KiB to 1 TiB".into())
+    if within.contains(&bytes) { Ok(bytes) } else { Err(advice.into()) }
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    size(text, 64 << 10..=1 << 40, "give 64 KiB to 1 TiB")
+}
+
+fn drive_size(text: &str) -> Result<u64, String> {
+    let advice = "give 16 MiB to 1 GiB (F2FS needs 52 MiB): every cut copies the drive";
+    size(text, 16 << 20..=1 << 30, advice)
 }
 
 /// The part that is all.
@@ -118,16 +126,6 @@ fn part(text: &str) -> Result<(u64, u64), String> {
         text.split_once('/').and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse().ok()?)));
     let part = parsed.filter(|(i, n)| (1..=*n).contains(i)).map(|(i, n)| (i - 1, n));
     part.ok_or_else(|| "give I/N, I from 1 to N, as in 3/40".into())
-}
-
-fn drive_size(text: &str) -> Result<u64, String> {
-    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
-    const LEAST: u64 = 16 << 20;
-    const MOST: u64 = 1 << 30;
-    match bytes {
-        LEAST..=MOST => Ok(bytes),
-        _ => Err("give 16 MiB to 1 GiB (F2FS needs 52 MiB): every cut copies the drive".into()),
-    }
 }
 
 /// Bytes of a file of operations at most.

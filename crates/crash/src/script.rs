@@ -56,8 +56,8 @@ impl Script for Lines<'_> {
 const FILE_END: u64 = 300_000;
 /// Of so many random operations one is a pause in which the background works.
 const PAUSES: u64 = 25;
-/// Of so many pauses one is long enough for content and metadata to become old (half a minute);
-/// the others are about as long as the background waits between two looks.
+/// Of so many pauses one is up to 40 s long, so that content and metadata may become old (half a
+/// minute); the others are about as long as the background waits between two looks.
 const LONG_PAUSES: u64 = 6;
 
 /// Random operations.

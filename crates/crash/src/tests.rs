@@ -109,17 +109,17 @@ fn random_operations_keep_what_is_promised() {
     }
 }
 
-/// The background writes parts of files back.
+/// With so small a page cache a turn of the background is 3 pages, a part of this file. The fsync
+/// that follows promises the rest, too.
 #[test]
-fn random_operations_with_a_small_page_cache_keep_what_is_promised() {
-    let source = Source::Random { seeds: 0..4, steps: 120 };
+fn a_file_of_which_a_part_was_written_back_is_durable_after_its_fsync() {
+    let source = list("create a\nwrite a 0 40960\nfsync a\nwrite a 0 40960\nsleep 1s\nfsync a\n");
     let stacks = ["f2fs", "ext4"].map(|name| stack(name, ""));
-    let whole = Exploration { cuts: Cuts::Sampled(6), ..Exploration::new(&source, &stacks, DRIVE) };
-    let small = Exploration { memory_bytes: Some(160 << 10), ..whole };
-    let run = |exploration: &Exploration<'_>| exploration.run(2, &Progress::default()).unwrap();
-    for (small, whole) in run(&small).stacks.iter().zip(run(&whole).stacks) {
-        assert_eq!(small.violations, [], "{}", small.stack);
-        assert!(small.new > whole.new, "more is written back early: {small:?}, {whole:?}");
+    let exploration =
+        Exploration { memory_bytes: Some(160 << 10), ..Exploration::new(&source, &stacks, DRIVE) };
+    for stack in &exploration.run(2, &Progress::default()).unwrap().stacks {
+        assert_eq!(stack.violations, [], "{}", stack.stack);
+        assert!(stack.cuts > 100, "{stack:?}");
     }
 }
 

@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use dovetail_block::{
     Answer, BLOCK_SIZE, BlockBytes, Command, Content, DeviceError, DeviceSpace, Devirtualize,
-    EventId, Gatherer, Hints, Inode, Lifetime, LockId, SECTOR_SIZE, Scheduler, SchedulingHint,
-    SectorRange, StreamId,
+    EventId, Gatherer, Hints, Inode, Lifetime, LockId, REQUEST_BLOCKS, SECTOR_SIZE, Scheduler,
+    SchedulingHint, SectorRange, StreamId,
 };
 use dovetail_time::SimTime;
-use dovetail_vfs::kit::REQUEST_PAGES;
 use rustc_hash::FxHashMap;
 
 use crate::places::Places;
@@ -111,7 +110,7 @@ impl<D: Scheduler> Io<D> {
             ..Hints::default()
         });
         let has_streams = device.info().capabilities.streams > 1;
-        let gatherer = Gatherer::new(device, hints, REQUEST_PAGES, now);
+        let gatherer = Gatherer::new(device, hints, REQUEST_BLOCKS, now);
         Self {
             gatherer,
             block_size,

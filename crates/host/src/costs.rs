@@ -86,7 +86,7 @@ pub struct CostVariant {
 const MAX_NS: u64 = 1_000_000_000;
 /// The most CPUs.
 const MAX_CPUS: u32 = 4096;
-/// The most jitter: twice as much leaves a call no time at all.
+/// The most jitter: `--sensitivity` doubles it, and at 100 % a call may take no time.
 const MAX_JITTER_PERCENT: u32 = 50;
 /// The largest window of read-ahead: 1 GiB.
 const MAX_READ_AHEAD_KIB: u32 = 1 << 20;
@@ -293,7 +293,13 @@ mod tests {
 
     #[test]
     fn each_assumed_figure_is_halved_and_doubled_alone() {
-        let costs = HostCosts { wake_ns: 0, cpus: 1, queue_depth: 1, ..HostCosts::default() };
+        let costs = HostCosts {
+            wake_ns: 0,
+            cpus: 1,
+            queue_depth: 1,
+            jitter_percent: 10,
+            ..HostCosts::default()
+        };
         let variants = costs.variants_of_assumed();
         let shown: Vec<_> = variants.iter().map(|v| (v.key, v.from, v.to)).collect();
         let expected = [
@@ -301,12 +307,14 @@ mod tests {
             ("syscall_ns", 1_000, 2_000),
             ("block_ns", 500, 250),
             ("block_ns", 500, 1_000),
+            ("jitter_percent", 10, 5),
+            ("jitter_percent", 10, 20),
             ("request_ns", 2_000, 1_000),
             ("request_ns", 2_000, 4_000),
             ("cpus", 1, 2),
             ("queue_depth", 1, 2),
         ];
         assert_eq!(shown, expected);
-        assert_eq!(variants[7].costs, HostCosts { queue_depth: 2, ..costs });
+        assert_eq!(variants[9].costs, HostCosts { queue_depth: 2, ..costs });
     }
 }

@@ -29,13 +29,16 @@ fn end_of(run: &RunResult) -> f64 {
     bandwidth_in(run, 0.95 * elapsed, elapsed)
 }
 
-/// A statement about the end does not agree if the drive had no room for the whole run.
-fn while_room(comparison: Comparison, run: &RunResult) -> Comparison {
-    if run.error.is_none() {
-        return comparison;
-    }
-    let ours = format!("{}; no room from {} s on", comparison.ours, rounded(run.totals.elapsed_s));
-    Comparison { ours, agrees: false, ..comparison }
+/// A statement about runs does not agree if one of them had no room before its time of `seconds` was
+/// over.
+fn while_room(comparison: Comparison, runs: &[&RunResult], seconds: f64) -> Comparison {
+    let without = runs.iter().filter(|run| run.error.is_some());
+    without.fold(comparison, |comparison, run| {
+        let percent = rounded(run.totals.elapsed_s / seconds * 100.0);
+        let ours =
+            format!("{}; {} has no room after {percent} % of the time", comparison.ours, run.label);
+        Comparison { ours, agrees: false, ..comparison }
+    })
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
@@ -56,33 +59,33 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let start = bandwidth_in(iplfs, seconds * 0.05, seconds * 0.25);
     let (end, f2fs_end) = (end_of(iplfs), end_of(f2fs));
     let cleaned = iplfs.totals.drive.gc_runs;
-    let comparisons = vec![
-        within(
-            "F2FS at its lowest, of its start",
-            "%",
-            10.0,
-            fall.trough / fall.before * 100.0,
-            1.5,
-        ),
-        Comparison::shown(
-            "F2FS before it cleans, then at its lowest and on average",
-            format!(
-                "{}, {}, {} MB/s; {} GiB written before",
-                rounded(fall.before),
-                rounded(fall.trough),
-                rounded(fall.after),
-                rounded(fall.onset_bytes / GIB / scale)
+    let both = [f2fs, iplfs];
+    let lowest = fall.trough / fall.before * 100.0;
+    let rows = [
+        (&both[..1], within("F2FS at its lowest, of its start", "%", 10.0, lowest, 1.5)),
+        (
+            &both[..1],
+            Comparison::shown(
+                "F2FS before it cleans, then at its lowest and on average",
+                format!(
+                    "{}, {}, {} MB/s; {} GiB written before",
+                    rounded(fall.before),
+                    rounded(fall.trough),
+                    rounded(fall.after),
+                    rounded(fall.onset_bytes / GIB / scale)
+                ),
             ),
         ),
-        while_room(
-            within("IPLFS at the end, of its start", "%", 60.0, end / start * 100.0, 1.3),
-            iplfs,
+        (&both[1..], within("IPLFS at the end, of its start", "%", 60.0, end / start * 100.0, 1.3)),
+        (
+            &both[1..],
+            Comparison::shown(
+                "IPLFS at its start and end",
+                format!("{}, {} MB/s; {cleaned} lines cleaned", rounded(start), rounded(end)),
+            ),
         ),
-        Comparison::shown(
-            "IPLFS at its start and end",
-            format!("{}, {} MB/s; {cleaned} lines cleaned", rounded(start), rounded(end)),
-        ),
-        while_room(
+        (
+            &both[..],
             Comparison {
                 what: "IPLFS over F2FS at the end".into(),
                 paper: "file system's cleaning costs more than the drive's".into(),
@@ -90,15 +93,34 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
                 rule: "above 1, and only with the drive's own cleaning".into(),
                 agrees: end > f2fs_end && cleaned > 0,
             },
-            iplfs,
         ),
     ];
+    let marked = |(runs, row)| while_room(row, runs, seconds);
+    let comparisons = rows.into_iter().map(marked).collect();
     Ok(Reproduction { comparisons, results })
 }
 
 #[cfg(test)]
 mod tests {
     use dovetail_time::Rng;
+
+    use super::*;
+
+    #[test]
+    fn what_rests_on_a_run_without_room_does_not_agree() {
+        let mut run = RunResult { label: "f2fs-lfs".into(), ..RunResult::default() };
+        run.totals.elapsed_s = 15.0;
+        let row = || within("lowest", "%", 10.0, 10.0, 1.5);
+        assert!(while_room(row(), &[&run], 20.0).agrees);
+        run.error = Some("no space left".into());
+        let marked = while_room(row(), &[&run], 20.0);
+        assert!(!marked.agrees);
+        assert!(
+            marked.ours.ends_with("f2fs-lfs has no room after 75.0 % of the time"),
+            "{}",
+            marked.ours
+        );
+    }
 
     /// Blocks that are overwritten at random in a log of pages of four: pages with a live block, by
     /// the pages that the live blocks would fill.

@@ -120,7 +120,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(plan)
     }
 
-    /// The next checkpoint and the blocks of its pack; the SIT is written.
+    /// The next checkpoint and the blocks of its pack; the SIT and the SSA are written.
     fn build_pack(
         &mut self,
         reason: CheckpointReason,

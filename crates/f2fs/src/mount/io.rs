@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use dovetail_block::{
     Answer, BatchId, BlockBytes, BlockRange, Command, Content, Data, DeviceError, Devirtualize,
-    EventId, Gatherer, Hints, Inode, Lba, Lifetime, LockId, RemapPair, RemapWhen, Scheduler,
-    SchedulingHint, StreamId, ZoneAction,
+    EventId, Gatherer, Hints, Inode, Lba, Lifetime, LockId, REQUEST_BLOCKS, RemapPair, RemapWhen,
+    Scheduler, SchedulingHint, StreamId, ZoneAction,
 };
 use dovetail_time::SimTime;
-use dovetail_vfs::kit::REQUEST_PAGES;
 
 use super::held_moves::HeldMoves;
 use super::pending_remaps::PendingRemaps;
@@ -138,7 +137,7 @@ pub(crate) struct Io<D> {
 impl<D: Scheduler> Io<D> {
     pub(crate) fn new(device: D, now: SimTime) -> Self {
         let hints = std::array::from_fn(|channel| Channel(channel as u8).hints());
-        let mut gatherer = Gatherer::new(device, hints, REQUEST_PAGES, now);
+        let mut gatherer = Gatherer::new(device, hints, REQUEST_BLOCKS, now);
         gatherer.set_writers(Some(WRITERS));
         Self {
             gatherer,

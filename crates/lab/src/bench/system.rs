@@ -9,7 +9,7 @@ use super::BenchError;
 use super::background::{Background, Next};
 use crate::lane::{Lane, Machine};
 
-/// The random numbers of a run that are the jitter's.
+/// Label of the jitter's random numbers.
 const JITTER: u64 = 0x4a;
 
 /// Parts of a stack that the actors of a bench work with.

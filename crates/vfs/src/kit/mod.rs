@@ -27,7 +27,7 @@ pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
 pub use rounds::{Rounds, WRITE_BACK_EVERY, old_since};
 pub use shared_read::{StoredBytes, read_shared};
-pub use throttle::{REQUEST_PAGES, Throttle};
+pub use throttle::Throttle;
 pub use volume::{NamedInodes, NamedValues, PathError, VolumeTree};
 pub use write::{PageContent, PageWrite, Parts, WriteData};
 pub use xattr::{Xattr, XattrNameSpace, XattrRefused, shared_xattr_prefix};

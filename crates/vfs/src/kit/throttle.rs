@@ -5,7 +5,7 @@
 //! alone, the others would fill the cache meanwhile one after another, and a log would hold the
 //! blocks of one writer at a time.
 
-use dovetail_block::{DeviceError, Gatherer, Scheduler, SchedulingHint};
+use dovetail_block::{DeviceError, Gatherer, REQUEST_BLOCKS, Scheduler, SchedulingHint};
 
 /// Share of the page cache that may be dirty or on its way before writers wait, in percent (Linux:
 /// `vm.dirty_ratio`).
@@ -16,8 +16,6 @@ const DIRTY_BACKGROUND_PERCENT: u64 = 10;
 /// A chunk of a write-back, in parts of what may be dirty (Linux: `writeback_chunk_size` takes
 /// `DIRTY_SCOPE` parts, or half a second's bandwidth if that is less).
 const CHUNKS: usize = 8;
-/// Pages of a file in one write request at most (Linux: `BIO_MAX_VECS`).
-pub const REQUEST_PAGES: usize = 256;
 /// Pages of a file's turn are more than a chunk, and a multiple of this (Linux:
 /// `MIN_WRITEBACK_PAGES`).
 const TURN_PAGES: usize = 1024;
@@ -58,7 +56,7 @@ impl Throttle {
 
     /// Pages of a chunk: full requests, so that none is cut for it.
     fn chunk_pages(&self) -> usize {
-        (self.limit / CHUNKS / REQUEST_PAGES).max(1) * REQUEST_PAGES
+        (self.limit / CHUNKS / REQUEST_BLOCKS).max(1) * REQUEST_BLOCKS
     }
 
     /// A write-back begins.
@@ -152,5 +150,6 @@ mod tests {
         let turn = |mebibytes: u64| Throttle::new(mebibytes << 20).turn_pages();
         assert_eq!([64, 700, 1024].map(turn), [1024, 5 * 1024, 7 * 1024]);
         assert_eq!([0, 1, 16].map(turn), [1, 25, 409]);
+        assert_eq!(Throttle::new(160 << 10).turn_pages(), 3);
     }
 }

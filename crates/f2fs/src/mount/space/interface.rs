@@ -204,7 +204,7 @@ impl Space {
         }
     }
 
-    /// Completes the next checkpoint and the blocks of its pack; the SIT is written.
+    /// Completes the next checkpoint and the blocks of its pack; the SIT and the SSA are written.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Io`].

@@ -65,7 +65,7 @@ impl SegmentSpace {
             recovery: Recovery::default(),
             zones,
             ssa_start: superblock.ssa_start,
-            left_summaries: BTreeMap::new(),
+            waiting_summaries: BTreeMap::new(),
             sections_per_zone: superblock.sections_per_zone,
             reserved_segments: checkpoint.reserved_segments,
             lfs: options.mode == Mode::Lfs,

@@ -1,8 +1,8 @@
 //! The six logs: the next block of each kind goes to the segment that its log has open.
 //!
 //! A log appends to a free segment (LFS) or, when those are few, fills the holes of a used one
-//! (SSR). Its summary, which says who owns each block, is in memory until the
-//! next checkpoint.
+//! (SSR). Its summary, which says who owns each block, is in memory until the next
+//! checkpoint.
 
 use std::sync::Arc;
 
@@ -96,16 +96,16 @@ impl SegmentSpace {
     fn leave_summary(&mut self, log: Log) {
         let current = &self.logs[log.index()];
         let kind = if log.is_node() { SummaryKind::Node } else { SummaryKind::Data };
-        self.left_summaries
+        self.waiting_summaries
             .insert(current.segno, Arc::new(summary_block(&current.summaries, kind)));
     }
 
-    /// Writes the summaries of the segments that logs have left, in order.
-    pub(super) fn write_left_summaries<D: Scheduler>(
+    /// Writes the summaries that wait, in order.
+    pub(super) fn write_waiting_summaries<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
     ) -> Result<(), Error> {
-        for (segno, block) in std::mem::take(&mut self.left_summaries) {
+        for (segno, block) in std::mem::take(&mut self.waiting_summaries) {
             io.write_bytes(Channel::META, WriteClass::Ssa, self.summary_address(segno), block)?;
         }
         Ok(())
@@ -117,7 +117,7 @@ impl SegmentSpace {
         io: &mut Io<D>,
         segno: SegNo,
     ) -> Result<Arc<BlockBytes>, Error> {
-        match self.left_summaries.get(&segno) {
+        match self.waiting_summaries.get(&segno) {
             Some(block) => Ok(Arc::clone(block)),
             None => Ok(io.read(self.summary_address(segno))?),
         }

@@ -58,9 +58,9 @@ pub(crate) struct SegmentSpace {
     zones: Option<ZoneMap>,
     /// The start of the summary area.
     ssa_start: BlockAddr,
-    /// Summaries of segments that logs have left, for the summary area: the next checkpoint writes
-    /// them.
-    left_summaries: BTreeMap<SegNo, Arc<BlockBytes>>,
+    /// Summaries for the summary area, of segments that logs have left or recovery has adopted: the
+    /// next checkpoint writes them.
+    waiting_summaries: BTreeMap<SegNo, Arc<BlockBytes>>,
     sections_per_zone: u32,
     /// Segments that the volume keeps for cleaning.
     reserved_segments: u32,

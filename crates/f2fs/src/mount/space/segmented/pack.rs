@@ -37,7 +37,7 @@ impl SegmentSpace {
         superblock: &Superblock,
         mut draft: Draft<'_>,
     ) -> Result<Pack, Error> {
-        self.write_left_summaries(io)?;
+        self.write_waiting_summaries(io)?;
         let sit_journal = self.flush_sit(io, superblock, &mut draft.bitmaps)?;
         let sit = sit_journal.iter();
         let journals = Journals {

@@ -74,15 +74,15 @@ impl SegmentSpace {
         Ok(self.summaries_of(io, segno)?[offset as usize])
     }
 
-    /// All was replayed: puts the summaries of adopted blocks into the summary area, and lets go of
-    /// the guarded segments.
+    /// All was replayed: the summaries of adopted blocks wait for the checkpoint, and the guarded
+    /// segments are let go.
     pub(crate) fn end_recovery<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), Error> {
         let Recovery { guarded, summaries: adopted } = std::mem::take(&mut self.recovery);
         for (segno, changes) in adopted {
             let mut entries = summaries(&*self.summary(io, segno)?);
             changes.iter().for_each(|(&offset, &summary)| entries[offset as usize] = summary);
             let block = Arc::new(summary_block(&entries, SummaryKind::Data));
-            self.left_summaries.insert(segno, block);
+            self.waiting_summaries.insert(segno, block);
         }
         guarded.into_iter().for_each(|segno| self.segments.close(segno));
         Ok(())
