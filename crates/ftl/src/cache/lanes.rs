@@ -3,12 +3,15 @@
 //! As `extent`, with three differences, each of which `docs/mapping-caches.md` has the gain of:
 //! - *Ahead.* An access that goes on with a sequence (see `sequences.rs`) and misses brings in all
 //!   runs from there to the end of its translation page: the page was read anyway, and they are
-//!   wanted next. So a log that goes on in a page reads it once. A trim also goes on with the last
-//!   one if that was in the same page: what dies lies scattered, and hosts discard it in order.
+//!   wanted next. So a log that goes on in a page reads it once. A trim brings in the whole page:
+//!   what dies lies scattered, and hosts discard it in no order that a cache can know. A page that
+//!   is cached as a whole is written before a part of it goes, so that it need not be read again.
 //! - *Compact.* What the runs of a translation page take is the least of three forms: see
 //!   [`runs_bytes`].
 //! - *Kept by reads.* A run that is read again, and not by a sequence, is protected from those that
 //!   were used once. Writes protect nothing: in a log, what was written is not written again.
+
+use std::ops::Range;
 
 use super::runs::{PageShape, Runs, distance, end_of_run, start_of_run};
 use super::{
@@ -72,8 +75,6 @@ struct Lanes {
     runs: Runs,
     reads: Sequences,
     changes: Sequences,
-    /// The page of the last trim.
-    trimmed: Option<TranslationPage>,
 }
 
 impl Lanes {
@@ -83,22 +84,13 @@ impl Lanes {
             runs: Runs::new(config, page_bytes),
             reads: Sequences::new(SEQUENCES),
             changes: Sequences::new(SEQUENCES),
-            trimmed: None,
         }
     }
 
     /// Tells whether an access goes on with a sequence.
     fn goes_on(&mut self, entry: Entry, access: Access) -> bool {
         let sequences = if access == Access::Read { &mut self.reads } else { &mut self.changes };
-        let follows = sequences.visit(entry).is_some();
-        let is_near = access == Access::Trim && self.trim_is_near(entry);
-        follows || is_near
-    }
-
-    /// Notes the page of a trim, and tells whether the one before was in it, too.
-    fn trim_is_near(&mut self, entry: Entry) -> bool {
-        let page = Some(self.config.page_of(entry));
-        std::mem::replace(&mut self.trimmed, page) == page
+        sequences.visit(entry).is_some()
     }
 
     /// A run that is cached was used.
@@ -127,6 +119,7 @@ impl Lanes {
             let Some(victim) = coldest.filter(|&slot| Some(slot) != self.runs.find(entry)) else {
                 return;
             };
+            self.runs.write_if_whole(victim, steps);
             self.runs.evict(victim, steps);
             self.demote();
         }
@@ -136,13 +129,45 @@ impl Lanes {
     /// it goes on with a sequence, everything from there on too.
     fn load(&mut self, entry: Entry, access: Access, goes_on: bool, shape: &dyn Shape) -> u32 {
         let page = self.runs.page_around(entry);
+        if access == Access::Trim {
+            return self.load_page(entry, page, shape);
+        }
         let is_read = access == Access::Read;
         let start = if is_read { start_of_run(shape, entry, page.start) } else { entry };
         let end = if is_read || goes_on { end_of_run(shape, entry, page.end) } else { entry + 1 };
         if goes_on {
             self.load_ahead(end, page.end, shape);
         }
-        self.runs.add(start..end, distance(shape, entry))
+        self.add(start..end, shape)
+    }
+
+    /// Brings in what is not cached of a translation page, the run of `entry` as the most recently
+    /// used.
+    fn load_page(&mut self, entry: Entry, page: Range<Entry>, shape: &dyn Shape) -> u32 {
+        let (mut others, mut wanted) = (Vec::new(), entry..entry + 1);
+        let mut next = page.start;
+        while next < page.end {
+            if let Some(slot) = self.runs.find(next) {
+                next = self.runs.get(slot).end;
+                continue;
+            }
+            let run = next..end_of_run(shape, next, self.runs.next_cached(next..page.end));
+            next = run.end;
+            if run.contains(&entry) {
+                wanted = run;
+            } else {
+                others.push(run);
+            }
+        }
+        for run in others.into_iter().rev() {
+            self.add(run, shape);
+        }
+        self.add(wanted, shape)
+    }
+
+    fn add(&mut self, run: Range<Entry>, shape: &dyn Shape) -> u32 {
+        let distance = distance(shape, run.start);
+        self.runs.add(run, distance)
     }
 
     /// Brings in the runs of a translation page from `start` on that are not cached, the next one
@@ -157,8 +182,7 @@ impl Lanes {
         }
         for run in ahead.into_iter().rev() {
             if !self.runs.has_any(run.clone()) {
-                let distance = distance(shape, run.start);
-                self.runs.add(run, distance);
+                self.add(run, shape);
             }
         }
     }

@@ -40,8 +40,10 @@ pub enum Access {
     Read,
     /// Its address is changed by a write.
     Write,
-    /// Its address is changed and nothing is written: a trim, a remap.
+    /// Its address is dropped: a trim.
     Trim,
+    /// Its address is changed and nothing is written.
+    Remap,
 }
 
 impl Access {

@@ -134,9 +134,14 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
                 unwritten.retain(|&entry| config.page_of(entry) != page);
             }
             kind => {
-                let access =
-                    [Access::Read, Access::Write, Access::Read, Access::Write, Access::Trim]
-                        [kind as usize % 5];
+                let access = [
+                    Access::Read,
+                    Access::Write,
+                    Access::Read,
+                    Access::Write,
+                    Access::Trim,
+                    Access::Remap,
+                ][kind as usize % 6];
                 let following = if rng.chance(0.3) { rng.below(6) as u32 } else { 0 };
                 let hit = cache.access(entry, access, following, &shape, &mut steps);
                 let wanted = model.access(entry, access, following, &shape, &mut expected);

@@ -138,6 +138,11 @@ impl Runs {
         page.0 << self.config.shift..(page.0 + 1) << self.config.shift
     }
 
+    /// The first of these entries that is cached, or their end.
+    pub(super) fn next_cached(&self, entries: Range<Entry>) -> Entry {
+        self.by_start.range(entries.clone()).next().map_or(entries.end, |(&start, _)| start)
+    }
+
     fn within(&self, entries: Range<Entry>) -> impl Iterator<Item = u32> {
         self.by_start.range(entries).map(|(_, &slot)| slot)
     }
@@ -327,6 +332,20 @@ impl Runs {
             self.clean(page);
         }
         self.remove(slot);
+    }
+
+    /// Writes the translation page of a clean run that is about to go if it is dirty and all of it
+    /// is cached: later it has to be read before.
+    pub(super) fn write_if_whole(&mut self, slot: u32, steps: &mut Vec<CacheStep>) {
+        let page = self.config.page_of(self.get(slot).start);
+        if self.has_all_of(page) && self.has_dirty(page) {
+            steps.push(CacheStep::Write { page, whole: true });
+            self.clean(page);
+        }
+    }
+
+    fn has_dirty(&self, page: TranslationPage) -> bool {
+        self.within(self.entries_of(page)).any(|slot| self.get(slot).dirty)
     }
 
     fn has_all_of(&self, page: TranslationPage) -> bool {

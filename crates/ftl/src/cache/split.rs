@@ -78,7 +78,7 @@ impl<F: Floor> Split<F> {
     fn hit(&mut self, slot: u32, access: Access) {
         match (self.in_read_part(slot), access) {
             (true, Access::Read) => self.read.promote(&mut self.table.links, slot),
-            (true, Access::Write | Access::Trim) => {
+            (true, Access::Write | Access::Trim | Access::Remap) => {
                 self.read.remove(&mut self.table.links, slot);
                 self.write.push_front(&mut self.table.links, slot);
                 self.table.set_tag(slot, 0);
@@ -143,7 +143,7 @@ impl<F: Floor> Split<F> {
         }
         let (tag, part) = match access {
             Access::Read => (READ_TAG, &mut self.read),
-            Access::Write | Access::Trim => (0, &mut self.write),
+            Access::Write | Access::Trim | Access::Remap => (0, &mut self.write),
         };
         let slot = self.table.insert(entry, tag);
         part.push_front(&mut self.table.links, slot);

@@ -186,7 +186,7 @@ impl Cache for Tpftl {
         let node = self.node_of(self.config.page_of(entry));
         match access {
             Access::Read => self.file(node, slot, self.table.tag(slot)),
-            Access::Write | Access::Trim => self.change(node, slot),
+            Access::Write | Access::Trim | Access::Remap => self.change(node, slot),
         }
         found.is_some()
     }

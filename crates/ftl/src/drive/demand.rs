@@ -27,8 +27,9 @@ impl Drive {
     ) -> Result<SimTime, DeviceError> {
         let Some((hit, steps)) = self.translation.access(lpn, access) else { return Ok(at) };
         let counted = if hit { &mut self.counters.map_hits } else { &mut self.counters.map_misses };
-        counted[access as usize] += 1;
-        let done = self.perform_steps(at, &steps, MapUse::of(access))?;
+        let by = MapUse::of(access);
+        counted[by as usize] += 1;
+        let done = self.perform_steps(at, &steps, by)?;
         self.translation.give_back(steps);
         Ok(done)
     }

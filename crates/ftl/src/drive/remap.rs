@@ -105,8 +105,8 @@ impl Drive {
 
     fn want_pairs(&mut self, mut at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
         for pair in pairs {
-            at = self.want(at, page_of(pair.from), Access::Trim)?;
-            at = self.want(at, page_of(pair.to), Access::Trim)?;
+            at = self.want(at, page_of(pair.from), Access::Remap)?;
+            at = self.want(at, page_of(pair.to), Access::Remap)?;
         }
         Ok(at)
     }

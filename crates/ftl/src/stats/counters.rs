@@ -85,7 +85,7 @@ impl MapUse {
         match access {
             Access::Read => Self::Read,
             Access::Write => Self::Write,
-            Access::Trim => Self::Trim,
+            Access::Trim | Access::Remap => Self::Trim,
         }
     }
 }

@@ -9,7 +9,6 @@ pub(super) struct Lanes {
     held: SetRuns,
     reads: Sequences,
     changes: Sequences,
-    trimmed: Option<TranslationPage>,
 }
 
 impl Lanes {
@@ -18,7 +17,6 @@ impl Lanes {
             held: SetRuns::new(config),
             reads: Sequences::new(SEQUENCES),
             changes: Sequences::new(SEQUENCES),
-            trimmed: None,
         }
     }
 
@@ -53,12 +51,20 @@ impl Lanes {
             else {
                 return;
             };
+            let page = self.held.page(&self.held.runs[at]);
+            if self.held.has_all_of(page) && self.held.has_dirty(page) {
+                steps.push(CacheStep::Write { page, whole: true });
+                self.held.written(page);
+            }
             self.held.evict(at, steps);
             self.demote();
         }
     }
 
     fn load(&mut self, entry: Entry, access: Access, goes_on: bool, shape: &dyn Shape) {
+        if access == Access::Trim {
+            return self.load_page(entry, shape);
+        }
         let is_read = access == Access::Read;
         let mut entries = if is_read || goes_on {
             self.held.onward(entry, shape)
@@ -72,6 +78,22 @@ impl Lanes {
             self.held.add_before(&mut entries, shape);
         }
         self.held.add(entries, shape);
+    }
+
+    /// What is not cached of the page of `entry`, run by run.
+    fn load_page(&mut self, entry: Entry, shape: &dyn Shape) {
+        let (mut others, mut wanted) = (Vec::new(), BTreeSet::new());
+        let mut missing = self.held.entries_of(self.held.config.page_of(entry));
+        missing.retain(|&entry| self.held.position(entry).is_none());
+        while let Some(&first) = missing.first() {
+            let mut run = self.held.onward(first, shape);
+            let gap = run.iter().find(|entry| !missing.contains(entry)).copied();
+            gap.into_iter().for_each(|gap| drop(run.split_off(&gap)));
+            missing.retain(|entry| !run.contains(entry));
+            if run.contains(&entry) { wanted = run } else { others.push(run) }
+        }
+        others.into_iter().rev().for_each(|run| self.held.add(run, shape));
+        self.held.add(wanted, shape);
     }
 
     /// The runs from `next` to the end of the page of `entry`.
@@ -103,12 +125,7 @@ impl Model for Lanes {
         self.held.join_changed(shape);
         let is_read = access == Access::Read;
         let sequences = if is_read { &mut self.reads } else { &mut self.changes };
-        let mut goes_on = sequences.visit(entry).is_some();
-        if access == Access::Trim {
-            let page = Some(self.held.config.page_of(entry));
-            goes_on |= self.trimmed == page;
-            self.trimmed = page;
-        }
+        let goes_on = sequences.visit(entry).is_some();
         let found = self.held.position(entry);
         match found {
             Some(at) => {

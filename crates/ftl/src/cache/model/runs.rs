@@ -32,7 +32,7 @@ impl SetRuns {
         self.runs.iter().position(|run| run.entries.contains(&entry))
     }
 
-    fn page(&self, run: &SetRun) -> TranslationPage {
+    pub(super) fn page(&self, run: &SetRun) -> TranslationPage {
         self.config.page_of(*run.entries.first().unwrap())
     }
 
@@ -112,12 +112,22 @@ impl SetRuns {
         self.runs.splice(at..at, parts.into_iter().filter(|part| !part.entries.is_empty()));
     }
 
+    pub(super) fn entries_of(&self, page: TranslationPage) -> Vec<Entry> {
+        (page.0 << self.config.shift..(page.0 + 1) << self.config.shift).collect()
+    }
+
+    pub(super) fn has_all_of(&self, page: TranslationPage) -> bool {
+        self.entries_of(page).iter().all(|&entry| self.position(entry).is_some())
+    }
+
+    pub(super) fn has_dirty(&self, page: TranslationPage) -> bool {
+        self.runs.iter().any(|run| run.dirty && self.page(run) == page)
+    }
+
     pub(super) fn evict(&mut self, at: usize, steps: &mut Vec<CacheStep>) {
         let page = self.page(&self.runs[at]);
         if self.runs[at].dirty {
-            let mut entries = page.0 << self.config.shift..(page.0 + 1) << self.config.shift;
-            let whole = entries.all(|entry| self.position(entry).is_some());
-            steps.push(CacheStep::Write { page, whole });
+            steps.push(CacheStep::Write { page, whole: self.has_all_of(page) });
             self.written(page);
         }
         self.runs.remove(at);

@@ -118,7 +118,7 @@ impl Split {
         steps.push(CacheStep::Read { page: self.config.page_of(entry) });
         let (tag, part) = match access {
             Access::Read => (1, &mut self.re),
-            Access::Write | Access::Trim => (0, &mut self.we),
+            Access::Write | Access::Trim | Access::Remap => (0, &mut self.we),
         };
         *part += 1;
         let dirty = access.is_change();
