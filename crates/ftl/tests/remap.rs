@@ -7,8 +7,8 @@ use dovetail_block::{
     RemapLimits, RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_ftl::lines::LineId;
-use dovetail_ftl::stats::Cause;
-use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore};
+use dovetail_ftl::stats::{Cause, MapUse};
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
@@ -615,4 +615,25 @@ fn a_worn_out_drive_has_not_carried_out_the_remap_that_it_refuses() {
         }
     }
     assert!(refused > 0, "no drive has worn out with a remap");
+}
+
+/// A host discards what died together and remaps single blocks: `lanes` reads ahead for discards.
+#[test]
+fn lanes_brings_in_a_translation_page_for_a_discard_and_one_entry_for_a_remap() {
+    let policy = dovetail_ftl::cache::policy("lanes").unwrap();
+    let map_cache = Some(MapCacheConfig { policy, bytes: 1_000, page_entries: 64 });
+    let mut host = Host::new(DriveConfig { map_cache, ..config(NON_VOLATILE) });
+    // the first translation page, in an order that makes no runs; then others until it has gone
+    (0..64).for_each(|i| host.write(i * 37 % 64, i));
+    (0..64).for_each(|i| host.write(64 + i * 37 % 64, i));
+    (0..600).for_each(|i| host.write(400 + i * 7 % 600, i));
+    let missed = |host: &mut Host, lba| {
+        let before = host.drive.counters().map_misses[MapUse::Read as usize];
+        host.read(lba);
+        host.drive.counters().map_misses[MapUse::Read as usize] - before
+    };
+    host.remap(&pairs(5, 900, 1), RemapWhen::Now);
+    assert_eq!([6, 40].map(|lba| missed(&mut host, lba)), [1, 1], "after a remap");
+    host.discard(64 + 5);
+    assert_eq!([64 + 6, 64 + 40].map(|lba| missed(&mut host, lba)), [0, 0], "after a discard");
 }
