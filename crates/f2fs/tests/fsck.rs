@@ -101,9 +101,10 @@ fn repair_root(image: &Path) {
 #[test]
 fn what_the_tools_made_is_clean() {
     let features = "extra_attr,inode_checksum,sb_checksum,inode_crtime,lost_found";
-    let layouts: [(u64, &[&str]); 5] = [
+    let layouts: [(u64, &[&str]); 6] = [
         (256 << 20, &[]),
         (256 << 20, &["-O", features]),
+        (256 << 20, &["-O", "extra_attr,project_quota,quota"]),
         (1 << 30, &["-i"]),
         (1 << 30, &["-s", "4", "-z", "2"]),
         (4 << 40, &[]),

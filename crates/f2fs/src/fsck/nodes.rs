@@ -108,9 +108,10 @@ impl<D: BlockDevice> Checker<'_, D> {
         true
     }
 
-    /// The cold bit tells files from directories.
+    /// The cold bit tells files from directories. mkfs.f2fs leaves it out of quota files.
     pub(super) fn check_cold(&mut self, nid: Nid, footer: &Footer, is_dir: bool) {
-        if footer.cold == is_dir {
+        let is_quota = self.volume.superblock.quota_files.contains(&footer.ino);
+        if footer.cold == is_dir && !is_quota {
             self.found(Finding::FooterCold { nid, found: footer.cold });
         }
     }
