@@ -109,10 +109,14 @@ impl FioJob {
         let JobText { text, folders } = file.to_text(share, VOLUME);
         let folders: String =
             folders.iter().map(|folder| format!("mkdir -p {}\n", quoted(folder))).collect();
+        // fio 3.33 moves the registers of a job's clones with the seed, here they stay
+        let seed = match file.has_registers() {
+            true => String::new(),
+            false => format!("allrandrepeat=1\nrandseed={seed}\n"),
+        };
         Self {
             text: format!(
-                "[global]\n{FIO_CLOCK}\ndirectory={VOLUME}\nallrandrepeat=1\nrandseed={seed}\n\
-                 lat_percentiles=1\nthread=1\n{text}"
+                "[global]\n{FIO_CLOCK}\ndirectory={VOLUME}\n{seed}lat_percentiles=1\nthread=1\n{text}"
             ),
             lay_out: format!(
                 "{folders}fio --create_only=1 --output=$OUT/layout.txt $OUT/job.fio\nsync\n"
@@ -154,6 +158,20 @@ mod tests {
         stack.mkfs.insert("options".into(), "-m".into());
         let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
         assert!(!work.script().contains(IPU_POLICY.0), "neither has a volume on zones");
+    }
+
+    /// With a seed clones would begin at other places than ours, and than without a guest.
+    #[test]
+    fn registers_are_where_fio_has_them() {
+        let text = |generator| {
+            let job =
+                format!("[a]\nrw=randwrite\nnumjobs=4\nrandom_generator={generator}\nsize=1m\n");
+            let file = JobFile::parse(&job, "job", &Variables::default()).unwrap();
+            FioJob::new(&file, 1.0, 7).text
+        };
+        let lfsr = text("lfsr");
+        assert!(!lfsr.contains("randseed") && !lfsr.contains("randrepeat"), "{lfsr}");
+        assert!(text("tausworthe").contains("\nrandseed=7\n"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::check;
 use super::error::FioError;
 use super::ini::{Line, Section, sections};
 use super::options::{self, JobOption, Rejected};
-use super::settings::Settings;
+use super::settings::{Generator, Settings};
 use super::suggest::nearest;
 use super::text::{JobText, SectionText};
 use super::value::Value;
@@ -94,6 +94,11 @@ impl JobFile {
         let mut jobs = JobText { text: String::new(), folders: Vec::new() };
         self.texts.iter().for_each(|section| section.add_to(&mut jobs, share, root));
         jobs
+    }
+
+    /// Some threads go through a file in the order of a shift register (`random_generator=lfsr`).
+    pub fn has_registers(&self) -> bool {
+        self.jobs.iter().any(|job| job.settings.generator == Generator::Lfsr)
     }
 
     /// The phase of each of fio's groups, by its number: groups of one phase run at a time, a

@@ -289,7 +289,7 @@ pub static OPTIONS: &[JobOption] = &[
     }),
     set(
         "random_generator",
-        "`lfsr`: each block once, in the order and from the places of fio, which `randseed` does not change; others are drawn alike",
+        "`lfsr`: each block once, in the order and from the places of fio, which `randseed` does not change (in fio 3.33 it moves clones of `numjobs`); others are drawn alike",
         |s, v| Generator::parse(v).map(|g| s.generator = g),
     ),
     flag("norandommap", "", |s, v| v.flag().map(|f| s.norandommap = f)),
