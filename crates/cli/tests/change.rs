@@ -101,6 +101,11 @@ fn names_are_made_moved_and_removed() {
         let heads: Vec<_> = listed.lines().filter(|line| line.ends_with(':')).collect();
         assert_eq!(heads, ["/new:", "/new/below:", "/new/moved:", "/new/moved/c:"]);
         assert!(listed.contains(" link -> ../moved/large\n"), "{listed}");
+        let said = image.refused("mv :/new/again :/new/moved/large");
+        assert!(said.contains("/new/again and /new/moved/large are the same file"), "{said}");
+        image.done("ln -s none :/new/nowhere");
+        let said = image.refused("cat @ /new/nowhere");
+        assert!(said.contains("/new/nowhere is a link that leads nowhere"), "{said}");
         image.done("mv :/new/again :/new/moved/large :/zz");
         assert!(image.refused("mv :/zz :/new :/none").contains("/none is not a directory"));
         let said = image.refused("rm :/zz :/new/below/none :/new/below/link");

@@ -204,6 +204,9 @@ impl<'a> Edit<'a> {
             return Err(failed(Error::NotADirectory));
         }
         let target = self.target(to, &name, found.is_dir()).map_err(failed)?;
+        if FileSystem::lookup(self.fs, target.0, &target.1).is_ok_and(|at| at.ino == found.ino) {
+            return Err(format!("{} and {} are the same file", shown(from), shown(to)));
+        }
         let (from, to) = ((dir, name.as_slice()), (target.0, target.1.as_slice()));
         self.fs.rename(&self.caller, from, to, RenameFlags::default()).map_err(failed)
     }

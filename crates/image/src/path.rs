@@ -11,9 +11,14 @@ use crate::{Error as Failure, Tree};
 /// # Errors
 /// No such path; the tree's.
 pub fn resolve(tree: &mut dyn Tree, path: &[u8], follow: bool) -> Result<Attr, Failure> {
-    find(tree, path, follow).map_err(|error| match error {
-        Error::NotFound => Failure::Failed(format!("there is no {}", shown(path))),
-        error => Failure::Failed(format!("{}: {error}", shown(path))),
+    find(tree, path, follow).map_err(|error| {
+        Failure::Failed(match error {
+            Error::NotFound if follow && find(tree, path, false).is_ok() => {
+                format!("{} is a link that leads nowhere", shown(path))
+            }
+            Error::NotFound => format!("there is no {}", shown(path)),
+            error => format!("{}: {error}", shown(path)),
+        })
     })
 }
 

@@ -16,6 +16,21 @@ pub(super) const RAN: &str = "ran";
 /// (`f2fs_tuning_parameters`); with `mode=lfs` there is nothing to set. A volume that stands for a
 /// larger one has that one's policy: in place for fsync of few pages only.
 const IPU_POLICY: (&str, &str) = ("ipu_policy", "16");
+/// On such volumes Linux looks for a free segment from the start of the volume. A volume that stands
+/// for a larger one looks from the log's place.
+const ALLOC_MODE: (&str, &str) = ("alloc_mode", "default");
+
+/// Mount options: the stack's own, and what a shrunk volume takes to behave as a large one.
+fn mount_options(system: FileSystem, stack: &Stack, is_shrunk: bool) -> String {
+    let own = stack.mount.split(',').filter(|option| !option.is_empty());
+    let mut options: Vec<String> = own.map(str::to_owned).collect();
+    let (name, value) = ALLOC_MODE;
+    let is_set = options.iter().any(|option| option.split('=').next() == Some(name));
+    if system.name == "f2fs" && is_shrunk && !is_set {
+        options.push(format!("{name}={value}"));
+    }
+    options.join(",")
+}
 
 /// Settings of sysfs: the stack's own, and what a shrunk volume takes to behave as a large one.
 fn settings(system: FileSystem, stack: &Stack, is_shrunk: bool) -> String {
@@ -56,7 +71,9 @@ pub(super) struct Work<'a> {
 
 impl Work<'_> {
     fn mount(&self, system: FileSystem) -> String {
-        system.mount(&self.stack.mount) + &settings(system, self.stack, self.scale.value() < 1.0)
+        let is_shrunk = self.scale.value() < 1.0;
+        system.mount(&mount_options(system, self.stack, is_shrunk))
+            + &settings(system, self.stack, is_shrunk)
     }
 
     /// Limits on dirty pages, of the stack's page cache. Linux takes shares of all memory that can
@@ -149,12 +166,20 @@ mod tests {
         let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
         let script = work.script();
         assert!(script.contains("(mkfs.f2fs -q -f -O extra_attr /dev/vda 2>&1)"), "{script}");
-        assert!(script.contains(&format!("-o {} /dev/vda", quoted(&stack.mount))), "{script}");
+        let mount = format!("{},alloc_mode=default", stack.mount);
+        assert!(script.contains(&format!("-o {} /dev/vda", quoted(&mount))), "{script}");
         assert!(!script.contains(IPU_POLICY.0), "a log has none");
         assert!(script.contains("echo 13421760 > /proc/sys/vm/dirty_bytes\n"), "{script}");
         stack.mount = String::new();
         let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
         assert!(work.script().contains("echo '16' > /sys/fs/f2fs/vda/ipu_policy\n"));
+        stack.mount = "alloc_mode=reuse".into();
+        let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
+        assert!(work.script().contains("-o 'alloc_mode=reuse' /dev/vda"), "{}", work.script());
+        stack.mount = String::new();
+        let scale = Ratio::new(1.0).unwrap();
+        let full = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
+        assert!(!full.script().contains("alloc_mode"), "a volume of its own size has its own way");
         stack.mkfs.insert("options".into(), "-m".into());
         let work = Work { stack: &stack, system, scale, prepare: "", run: "true\n" };
         assert!(!work.script().contains(IPU_POLICY.0), "neither has a volume on zones");
