@@ -4,8 +4,8 @@
 //! - *Ahead.* An access that goes on with a sequence (see `sequences.rs`) and misses brings in all
 //!   runs from there to the end of its translation page: the page was read anyway, and they are
 //!   wanted next. So a log that goes on in a page reads it once. A trim brings in the whole page:
-//!   what dies lies scattered, and hosts discard it in no order that a cache can know. A page that
-//!   is cached as a whole is written before a part of it goes, so that it need not be read again.
+//!   what dies lies scattered, and hosts discard it together. A page that is cached as a whole is
+//!   written before a part of it goes, so that it need not be read again.
 //! - *Compact.* What the runs of a translation page take is the least of three forms: see
 //!   [`runs_bytes`].
 //! - *Kept by reads.* A run that is read again, and not by a sequence, is protected from those that
