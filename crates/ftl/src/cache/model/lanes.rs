@@ -80,7 +80,7 @@ impl Lanes {
         self.held.add(entries, shape);
     }
 
-    /// What is not cached of the page of `entry`, run by run.
+    /// Brings in the runs of the page of `entry` that are not cached.
     fn load_page(&mut self, entry: Entry, shape: &dyn Shape) {
         let (mut others, mut wanted) = (Vec::new(), BTreeSet::new());
         let mut missing = self.held.entries_of(self.held.config.page_of(entry));
