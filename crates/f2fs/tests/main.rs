@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+mod cleaning;
 mod common;
 mod crash;
 mod damage;

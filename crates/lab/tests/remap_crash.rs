@@ -26,6 +26,7 @@ use dovetail_vfs::Guarantees;
 
 /// F2FS with a promise.
 struct Volume {
+    overprovision_percent: Option<f64>,
     options: &'static str,
     empty: OnceLock<MemoryDevice>,
 }
@@ -36,7 +37,9 @@ impl Mountable for Volume {
     fn format(&self) -> MemoryDevice {
         let make = || {
             let mut device = MemoryDevice::new(BLOCKS);
-            mkfs(&mut device, &MkfsOptions::default()).unwrap();
+            let overprovision_percent = self.overprovision_percent;
+            let options = MkfsOptions { overprovision_percent, ..MkfsOptions::default() };
+            mkfs(&mut device, &options).unwrap();
             device
         };
         self.empty.get_or_init(make).clone()
@@ -91,7 +94,7 @@ fn content(drive: &mut Drive) -> MemoryDevice {
 const CUTS: u64 = 20;
 
 fn run(name: &str, options: &'static str, store: RemapStore) {
-    run_on(&Volume { options, empty: OnceLock::new() }, name, store);
+    run_on(&Volume { overprovision_percent: None, options, empty: OnceLock::new() }, name, store);
 }
 
 fn run_on(volume: &impl Mountable, name: &str, store: RemapStore) {
@@ -155,7 +158,9 @@ fn eager_with_a_segmented_log() {
 
 /// Sections are cleaned by remaps that move with checkpoints.
 fn cleaned(name: &str, store: RemapStore) {
-    let volume = |options| Volume { options, empty: OnceLock::new() };
+    // by default nearly all of it is a reserve that cleaning keeps free
+    let overprovision_percent = Some(50.0);
+    let volume = |options| Volume { overprovision_percent, options, empty: OnceLock::new() };
     let cleaned = Fragmented::new(volume("nolazytime,mode=lfs,gc_remap"), volume("mode=lfs"));
     run_on(&cleaned, name, store);
 }

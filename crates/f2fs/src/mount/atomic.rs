@@ -69,16 +69,14 @@ impl<D: Scheduler> F2fs<D> {
     ) -> Result<(), Error> {
         self.check_writable()?;
         self.check_atomic_space(write)?;
+        self.keep_space()?;
         self.updates.begin_atomic_write();
         let done = self.carry_out(caller, write);
         self.updates.end_atomic_write();
         // what is half done must not become durable
         self.state.stop_if(done.is_err());
         done?;
-        match self.after_write() {
-            Err(crate::Error::NoSpace) => Ok(()),
-            left => Ok(left?),
-        }
+        Ok(self.after_change()?)
     }
 
     fn carry_out(&mut self, caller: &Caller, write: &AtomicWrite) -> Result<(), Error> {

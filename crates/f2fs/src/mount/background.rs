@@ -284,7 +284,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.look_for_headroom(0)?;
         write_back(self)?;
-        self.balance()
+        self.balance_after_pages()
     }
 
     /// Writes back the files that have been dirty for long.
@@ -297,14 +297,18 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.io.kick()?)
     }
 
-    /// Ends every changing call: space is freed, memory is bounded, and what has piled up is
-    /// written.
+    /// Frees space, bounds memory, and writes a checkpoint if much has piled up.
     pub(super) fn balance(&mut self) -> Result<(), Error> {
         if self.state.is_recovering() {
             return Ok(());
         }
         self.balance_space()?;
-        if self.nodes.dirty_count() >= self.options.max_dirty_nodes
+        self.bound_nodes()
+    }
+
+    /// Writes a checkpoint if many nodes, or entries of their table, are dirty.
+    pub(super) fn bound_nodes(&mut self) -> Result<(), Error> {
+        if self.has_many_dirty_nodes()
             || self.nat.dirty_count() >= (self.nat.max_nid() / 10) as usize
         {
             self.write_checkpoint(CheckpointReason::Sync)?;
@@ -312,20 +316,36 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
+    pub(super) fn has_many_dirty_nodes(&self) -> bool {
+        self.nodes.dirty_count() >= self.options.max_dirty_nodes
+    }
+
+    /// [`Self::balance`] where all that is being written has its space: if there is none left, the
+    /// next call that needs some says so.
+    pub(super) fn keep_space(&mut self) -> Result<(), Error> {
+        unless_full(self.balance())
+    }
+
+    /// Ends a call that changed the volume.
+    pub(super) fn after_change(&mut self) -> Result<(), Error> {
+        self.after_buffered_write()?;
+        self.keep_space()
+    }
+
     /// Notes a request, and writes dirty files back when more than a quarter of the cache is dirty.
-    pub(super) fn after_write(&mut self) -> Result<(), Error> {
+    pub(super) fn after_buffered_write(&mut self) -> Result<(), Error> {
         self.background.last_request = self.io.now();
         let limit = (self.options.page_cache_bytes / 4096 / 4) as usize;
-        if self.pages.dirty_total() > limit.max(64) {
-            self.throttled(|fs| {
-                fs.write_back_to(limit / 2)?;
-                if fs.pages.dirty_total() > limit.max(64) {
-                    fs.write_checkpoint(CheckpointReason::Sync)?;
-                }
-                Ok(())
-            })?;
+        if self.pages.dirty_total() <= limit.max(64) {
+            return Ok(());
         }
-        self.balance()
+        unless_full(self.throttled(|fs| {
+            fs.write_back_to(limit / 2)?;
+            if fs.pages.dirty_total() > limit.max(64) {
+                fs.write_checkpoint(CheckpointReason::Sync)?;
+            }
+            Ok(())
+        }))
     }
 
     /// Writes back, and lets other writers wait for it.
@@ -338,5 +358,13 @@ impl<D: Scheduler> F2fs<D> {
         let submitted = self.throttle.end(self.pages.dirty_total(), self.io.gatherer_mut());
         written?;
         Ok(submitted?)
+    }
+}
+
+/// The call itself had space enough; the next one, or a sync, says that there is none.
+pub(super) fn unless_full(done: Result<(), Error>) -> Result<(), Error> {
+    match done {
+        Err(Error::NoSpace) => Ok(()),
+        done => done,
     }
 }

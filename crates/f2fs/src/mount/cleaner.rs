@@ -15,6 +15,9 @@ use super::space::ValidBlocks;
 use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{BlockAddr, Footer, Inode, Nid, SegNo, Summary};
 
+/// Free sections beyond half of the reserve that cleaning leaves for a checkpoint. Assumed.
+const FEW_SECTIONS: u32 = 3;
+
 /// The owner of a block of content.
 pub(super) struct Owner {
     pub(super) ino: Nid,
@@ -23,7 +26,9 @@ pub(super) struct Owner {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// Cleans until there is space for what is dirty, as far as there is anything to gain.
+    /// Cleans until there will be space for what is dirty when the next checkpoint is written, as
+    /// far as there is anything to gain. The checkpoint that frees the last section is left to the
+    /// next call.
     pub(super) fn clean_for_space(&mut self) -> Result<(), Error> {
         self.io.hold();
         let cleaned = self.clean_while_held();
@@ -33,30 +38,29 @@ impl<D: Scheduler> F2fs<D> {
 
     fn clean_while_held(&mut self) -> Result<(), Error> {
         self.space.return_sections(false, self.discards());
-        if self.space.prefree_count() > 0 {
-            self.write_checkpoint(CheckpointReason::Sync)?;
-        }
-        let mut freed = 0;
-        let mut seen = BTreeSet::new();
-        let zoned = self.superblock.is_zoned();
-        // Linux 6.12 writes as many checkpoints as it cleans sections: also where the checkpoint was
-        // enough it cleans one, and leaves that to the next call's checkpoint (tests/zoned_truth.rs)
-        while (zoned && seen.is_empty())
-            || !self.space.cleaning_state(&self.demand(), freed).is_enough
-        {
-            let Some(section) = self.space.greedy_victim(&seen) else { break };
+        let (mut freed, mut seen) = (0, BTreeSet::new());
+        while !self.space.has_enough(&self.demand(), freed) {
+            if self.space.prefree_count() > 0 && self.is_checkpoint_first(seen.is_empty()) {
+                self.write_checkpoint(CheckpointReason::Sync)?;
+                freed = 0;
+                if !self.options.gc_after_checkpoint && self.space.has_enough(&self.demand(), 0) {
+                    return Ok(());
+                }
+            }
+            let Some(section) = self.space.greedy_victim(&seen) else { return Ok(()) };
             seen.insert(section);
             freed += u32::from(self.clean_section(section)?);
             self.events.foreground_cleanings += 1;
-            if self.space.cleaning_state(&self.demand(), freed).needs_checkpoint {
-                self.write_checkpoint(CheckpointReason::Sync)?;
-                freed = 0;
-            }
-        }
-        if self.space.prefree_count() > 0 && !zoned {
-            self.write_checkpoint(CheckpointReason::Sync)?;
         }
         Ok(())
+    }
+
+    /// A checkpoint comes before the next section: from Linux 6.4 on always, before only at the
+    /// start, or where moved blocks and the nodes that point to them might run out of sections.
+    fn is_checkpoint_first(&self, at_start: bool) -> bool {
+        let facts = self.space_facts();
+        let few = facts.free_sections <= facts.reserved_sections / 2 + FEW_SECTIONS;
+        at_start || self.options.gc_after_checkpoint || few
     }
 
     /// Cleans one section that is worth it; `false` if none is.

@@ -27,6 +27,8 @@ const MIN_HOT_BLOCKS: usize = 16;
 pub(super) enum WritebackReason {
     /// Memory, or time.
     Background,
+    /// A call that must not leave the page to a later one.
+    InCall,
     /// An fsync of the file.
     Fsync,
     /// An fdatasync of the file.
@@ -243,8 +245,12 @@ impl<D: Scheduler> F2fs<D> {
         let facts = self.data_facts(ino, self.pages.dirty_count(ino.0.into()))?;
         let update = self.update_facts(ino, reason, dirty.len())?;
         let modes = self.write_modes(ino, dirty, update, reason)?;
+        let cleans = self.cleans_between_pages(ino, reason);
         for (number, &index) in dirty.iter().enumerate() {
-            let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
+            // cleaning, or its checkpoint, may have written the page
+            let is_dirty = self.pages.is_dirty(ino.0.into(), index);
+            let content = self.pages.get(ino.0.into(), index).filter(|_| is_dirty);
+            let Some(content) = content.cloned() else { continue };
             self.place_page(ino, index, content, facts, modes.of(number))?;
             self.pages.mark_clean(ino.0.into(), index);
             // not before the first page, which may hold what has just left the inode and is nowhere
@@ -253,22 +259,33 @@ impl<D: Scheduler> F2fs<D> {
                 self.look_for_headroom(number + 1)?;
             }
             self.throttle.add_page(self.io.gatherer_mut())?;
-            // a large file can take more than is free; in a sync or a checkpoint its caller sees to
-            // space
-            if reason == WritebackReason::Background
-                && (number + 1).is_multiple_of(crate::format::BLOCKS_IN_SEGMENT as usize)
-            {
-                self.balance()?;
+            if cleans {
+                self.keep_space_after(number + 1)?;
             }
         }
         self.dirty_dents.remove(&ino);
         self.remap_due()
     }
 
+    /// Space is looked for after each page of a file (Linux 6.12: `f2fs_write_single_data_page`):
+    /// not while a call is half done, nor where a remap makes all pages durable at once.
+    pub(super) fn cleans_between_pages(&self, ino: Nid, reason: WritebackReason) -> bool {
+        match reason {
+            _ if self.dirty_dents.contains(&ino) => false,
+            WritebackReason::Background => true,
+            WritebackReason::Fsync | WritebackReason::DataSync | WritebackReason::Sync => {
+                !self.defers_updates()
+            }
+            WritebackReason::InCall | WritebackReason::Checkpoint | WritebackReason::Direct => {
+                false
+            }
+        }
+    }
+
     /// Writes the dirty pages of all files.
     pub(super) fn write_back_all(&mut self, reason: WritebackReason) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
-            self.look_for_headroom(0)?;
+            self.before_write_back()?;
             self.write_back(Nid(ino as u32), reason)?;
         }
         Ok(())
@@ -414,7 +431,7 @@ impl<D: Scheduler> F2fs<D> {
             fixed,
             need_ssr: super::policy::need_ssr(&space),
             small_fsync: small,
-            asynchronous: reason == WritebackReason::Background,
+            asynchronous: matches!(reason, WritebackReason::Background | WritebackReason::InCall),
             direct: reason == WritebackReason::Direct,
             full: self.counts.valid_blocks * 100
                 / self.committed.checkpoint().user_block_count.max(1)

@@ -72,8 +72,8 @@ impl<D: Scheduler> F2fs<D> {
                 self.write_back(ino, WritebackReason::Background)?;
             }
         }
-        self.checkpoint_if_dirty()?;
-        Ok(self.balance()?)
+        self.balance()?;
+        Ok(self.checkpoint_if_dirty()?)
     }
 
     fn begin_batch(&mut self, targets: &[Target], way: Way) -> Result<u32, Error> {

@@ -3,6 +3,7 @@
 use dovetail_block::Scheduler;
 
 use super::F2fs;
+use super::background::unless_full;
 use super::checkpoint::CheckpointReason;
 use super::data::{ADVISE_LOST_PARENT, WritebackReason};
 use super::io::WriteClass;
@@ -38,9 +39,9 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.check_writable()?;
-        self.look_for_headroom(0)?;
+        self.before_write_back()?;
         self.make_durable(Nid(ino), reason_of(data_only))?;
-        self.keep_house()
+        self.after_fsync()
     }
 
     /// The same but for the flush at its end, which is left to the caller where
@@ -59,18 +60,26 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(FsyncRest::Fsync);
         }
         self.check_writable()?;
-        self.look_for_headroom(0)?;
+        self.before_write_back()?;
         let left = self.write_for_fsync(ino, reason_of(data_only))?;
         self.io.wait()?;
-        self.keep_house()?;
+        self.after_fsync()?;
         Ok(if left == Left::Flush { FsyncRest::Flush } else { FsyncRest::Nothing })
     }
 
-    fn keep_house(&mut self) -> Result<(), Error> {
-        match self.after_write() {
-            // the fsync itself is through; the next call that needs space says that there is none
-            Err(Error::NoSpace) => Ok(()),
-            left => left,
+    /// Looks for space where none may be freed between the pages, since a remap makes all of them
+    /// durable at once.
+    pub(super) fn before_write_back(&mut self) -> Result<(), Error> {
+        self.look_for_headroom(0)?;
+        if self.defers_updates() { self.keep_space() } else { Ok(()) }
+    }
+
+    fn after_fsync(&mut self) -> Result<(), Error> {
+        self.after_buffered_write()?;
+        if self.defers_updates() {
+            self.keep_space()
+        } else {
+            unless_full(self.balance_after_pages())
         }
     }
 

@@ -112,7 +112,7 @@ impl<D: Scheduler> F2fs<D> {
         self.write_page(ino, 0, content)?;
         // the bytes may have been fsynced: the next checkpoint must not find them gone from the
         // inode and nowhere else
-        self.write_back(ino, WritebackReason::Background)
+        self.write_back(ino, WritebackReason::InCall)
     }
 
     /// The area becomes pointers, all of them holes.

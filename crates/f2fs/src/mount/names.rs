@@ -226,7 +226,7 @@ impl<D: Scheduler> F2fs<D> {
             block[..target.len()].copy_from_slice(target);
             self.write_page(ino, 0, dovetail_block::Content::Bytes(std::sync::Arc::new(block)))?;
             // a checkpoint makes the name durable: no link may lead nowhere then
-            self.write_back(ino, WritebackReason::Background)?;
+            self.write_back(ino, WritebackReason::InCall)?;
         }
         self.edit_inode(ino)?.i_size.set(target.len() as u64);
         Ok(())

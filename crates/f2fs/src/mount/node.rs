@@ -251,8 +251,8 @@ impl<D: Scheduler> F2fs<D> {
         let staged =
             if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
         let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
-        if cause == WriteClass::Cleaning {
-            self.since.note_moved_node(footer.ino);
+        if !marks.fsync {
+            self.since.note_unmarked(footer.ino);
         }
         footer.checkpoint = self.committed.checkpoint().footer_version().0;
         footer.next =

@@ -114,6 +114,10 @@ pub struct Options {
     pub fsync_mode: FsyncMode,
     /// `background_gc=on|off|sync`
     pub background_gc: BackgroundGc,
+    /// `gc_after_checkpoint|nogc_after_checkpoint`: cleaning by need moves a section also where the
+    /// checkpoint before it was enough (Linux 6.4 and later), or not (before). Not an option of
+    /// Linux.
+    pub gc_after_checkpoint: bool,
     /// `gc_remap|nogc_remap`: cleaning has the device move blocks, in place of copying them. Not an
     /// option of Linux.
     pub gc_remap: bool,
@@ -187,6 +191,7 @@ impl Default for Options {
             alloc: None,
             fsync_mode: FsyncMode::Posix,
             background_gc: BackgroundGc::On,
+            gc_after_checkpoint: true,
             gc_remap: false,
             discard: true,
             discard_unit: DiscardUnit::Block,
@@ -307,11 +312,13 @@ const VALUED: [Valued<Options>; 9] = [
 ];
 
 /// Options without a value.
-const FLAGS: [Flag<Options>; 18] = [
+const FLAGS: [Flag<Options>; 20] = [
     ("ro", |options| options.read_only = true),
     ("rw", |options| options.read_only = false),
     ("discard", |options| options.discard = true),
     ("nodiscard", |options| options.discard = false),
+    ("gc_after_checkpoint", |options| options.gc_after_checkpoint = true),
+    ("nogc_after_checkpoint", |options| options.gc_after_checkpoint = false),
     ("gc_remap", |options| options.gc_remap = true),
     ("nogc_remap", |options| options.gc_remap = false),
     ("inline_data", |options| options.inline_data = true),

@@ -56,8 +56,8 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(None);
         }
         let count = parts[1].1.len() / BLOCK;
-        let update = self.update_facts(ino, WritebackReason::Background, count)?;
-        let modes = self.write_modes(ino, &[], update, WritebackReason::Background)?;
+        let update = self.update_facts(ino, WritebackReason::InCall, count)?;
+        let modes = self.write_modes(ino, &[], update, WritebackReason::InCall)?;
         Ok((modes.of(0) == WriteMode::Append).then_some(parts))
     }
 

@@ -105,15 +105,16 @@ impl<D: Scheduler> Simulated for F2fs<D> {
     ) -> Result<(), Error> {
         let dirtied = self.pages.dirtied();
         let ino = nid(ino);
-        self.change(|fs| {
-            if !direct {
-                return fs.write_content(caller, ino, offset, WriteData::Named { len, contents });
-            }
-            let end = fs.begin_write(caller, ino, offset, len)?;
-            fs.convert_inline(ino)?;
-            fs.write_direct(ino, offset / BLOCK_BYTES, contents)?;
-            Ok(fs.grow_to(ino, end)?)
-        })?;
+        if direct {
+            self.change(|fs| {
+                let end = fs.begin_write(caller, ino, offset, len)?;
+                fs.convert_inline(ino)?;
+                fs.write_direct(ino, offset / BLOCK_BYTES, contents)?;
+                Ok(fs.grow_to(ino, end)?)
+            })?;
+        } else {
+            self.write_buffered(caller, ino, offset, WriteData::Named { len, contents })?;
+        }
         self.io.kick().map_err(crate::Error::from)?;
         // a writer that made no more pages dirty does not wait
         if self.pages.dirtied() > dirtied {

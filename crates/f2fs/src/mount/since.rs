@@ -18,7 +18,8 @@ pub(super) struct SinceCheckpoint {
     changed_dirs: BTreeSet<Nid>,
     /// Directories from which a directory was removed or moved away.
     lost_dirs: BTreeSet<Nid>,
-    /// Inodes of which cleaning moved nodes, after the last mark in the chain if there is one.
+    /// Inodes of which nodes were written without a mark, after the last mark in the chain if there
+    /// is one: cleaning moved them, or a checkpoint found no space for the rest.
     unmarked: BTreeSet<Nid>,
     /// Inodes of which blocks wait for the next checkpoint to get to their addresses.
     held_moves: BTreeSet<Nid>,
@@ -46,8 +47,8 @@ impl SinceCheckpoint {
         self.unmarked.remove(&ino);
     }
 
-    /// Cleaning has moved a node of the inode, without a mark.
-    pub(super) fn note_moved_node(&mut self, ino: Nid) {
+    /// A node of the inode has been written without a mark.
+    pub(super) fn note_unmarked(&mut self, ino: Nid) {
         self.unmarked.insert(ino);
     }
 

@@ -1,4 +1,5 @@
-//! The calls of [`FileSystem`]: each checks, does its work, and leaves space for the next.
+//! The calls of [`FileSystem`]: each checks, does its work, and leaves space for the next if it took
+//! some.
 
 use std::ops::Range;
 
@@ -25,6 +26,32 @@ impl<D: Scheduler> F2fs<D> {
         &mut self,
         call: impl FnOnce(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        let done = self.attempt(call)?;
+        self.after_change()?;
+        Ok(done)
+    }
+
+    /// Runs a write that stays in the page cache. One that reserves no block takes no space, and
+    /// does not clean (Linux 6.12: `f2fs_write_begin`): who writes its pages looks for space. No
+    /// page is written of a file that lies in its inode.
+    pub(super) fn write_buffered(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        offset: u64,
+        data: WriteData<'_>,
+    ) -> Result<(), Error> {
+        let valid = self.counts.valid_blocks;
+        self.attempt(|fs| fs.write_content(caller, ino, offset, data))?;
+        self.after_buffered_write()?;
+        let takes_space = self.counts.valid_blocks != valid || self.has_inline_data(ino)?;
+        if takes_space || self.has_many_dirty_nodes() {
+            self.keep_space()?;
+        }
+        Ok(())
+    }
+
+    fn attempt<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.check_writable()?;
         self.pages.set_now(self.io.now());
         let edits = self.nodes.edits();
@@ -32,13 +59,7 @@ impl<D: Scheduler> F2fs<D> {
         let broken = matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound));
         // what is half done must not reach the next checkpoint
         self.state.stop_if(broken && self.nodes.edits() != edits);
-        let done = done?;
-        match self.after_write() {
-            // the call itself had space enough; the next one, or a sync, says that there is none
-            Err(crate::Error::NoSpace) => {}
-            left => left?,
-        }
-        Ok(done)
+        done
     }
 }
 
@@ -161,7 +182,12 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
     }
 
     fn write(&mut self, caller: &Caller, ino: Ino, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.change(|fs| fs.write_content(caller, nid(ino), offset, WriteData::Bytes(bytes)))?;
+        let data = WriteData::Bytes(bytes);
+        if self.options.writes_past_cache {
+            self.change(|fs| fs.write_content(caller, nid(ino), offset, data))?;
+        } else {
+            self.write_buffered(caller, nid(ino), offset, data)?;
+        }
         Ok(self.io.kick().map_err(crate::Error::from)?)
     }
 

@@ -13,29 +13,24 @@ pub(crate) struct SpaceFacts {
     pub(crate) dirty_nodes: u32,
     /// Dirty directory blocks.
     pub(crate) dirty_dents: u32,
-    /// Dirty data blocks, which count with `mode=lfs`.
+    /// Dirty blocks of files, which count with `mode=lfs`.
     pub(crate) dirty_data: u32,
-    /// Blocks left in the current segment of the node logs, the smallest of the three.
+    /// Blocks of a node log's section that hold nothing, the smallest of the three.
     pub(crate) node_log_left: u32,
-    /// Blocks left in the current segment of the hot data log.
+    /// The same of the hot data log.
     pub(crate) dent_log_left: u32,
-    /// Of a zoned volume, the blocks left in the current section of the data logs, the smallest of
-    /// the three.
-    pub(crate) data_log_left: Option<u32>,
+    /// The same of the three data logs.
+    pub(crate) data_log_left: u32,
     /// `mode=lfs`.
     pub(crate) lfs: bool,
 }
 
-/// Enough free sections for what is dirty, with the reserve untouched (Linux 6.1,
-/// `has_not_enough_free_secs` turned round). Of a zoned volume data count apart from nodes, and their
-/// logs, too, must have room (Linux 6.12: as its counters in `tests/zoned_truth.rs` rise and fall).
+/// Enough free sections for what is dirty, with the reserve untouched (Linux 6.12:
+/// `has_enough_free_secs`).
 pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
-    let (nodes, data) = match facts.data_log_left {
-        Some(_) => (facts.dirty_nodes, facts.dirty_data),
-        None if facts.lfs => (facts.dirty_nodes + facts.dirty_data, 0),
-        None => (facts.dirty_nodes, 0),
-    };
-    let (size, dents) = (facts.section_blocks, facts.dirty_dents);
+    let (dents, size) = (facts.dirty_dents, facts.section_blocks);
+    let nodes = facts.dirty_nodes + dents;
+    let data = if facts.lfs { facts.dirty_data } else { 0 };
     let lower = nodes / size + dents / size + data / size;
     let upper = nodes.div_ceil(size) + dents.div_ceil(size) + data.div_ceil(size);
     let needed = facts.reserved_sections;
@@ -45,13 +40,9 @@ pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
     if facts.free_sections <= lower + needed {
         return false;
     }
-    let data_left = match facts.data_log_left {
-        Some(left) => left,
-        None => u32::MAX,
-    };
     nodes % size <= facts.node_log_left
         && dents % size <= facts.dent_log_left
-        && data % size <= data_left
+        && data % size <= facts.data_log_left
 }
 
 /// Free sections are so few that holes in used segments are filled instead (Linux 6.1).
@@ -78,7 +69,7 @@ mod tests {
         dirty_data: 0,
         node_log_left: 0,
         dent_log_left: 0,
-        data_log_left: None,
+        data_log_left: 0,
         lfs: false,
     };
 
@@ -94,15 +85,15 @@ mod tests {
     }
 
     #[test]
-    fn on_zones_the_logs_of_data_need_room_as_well() {
+    fn with_lfs_the_logs_of_data_need_room_as_well() {
         let logs = SpaceFacts { node_log_left: 9, dent_log_left: 9, lfs: true, ..BASE };
-        let zoned = |free_sections, left| {
+        let lfs = |free_sections, left| {
             let dirty = SpaceFacts { dirty_nodes: 5, dirty_data: 5, ..logs };
-            SpaceFacts { free_sections, data_log_left: Some(left), ..dirty }
+            SpaceFacts { free_sections, data_log_left: left, ..dirty }
         };
-        assert!(enough_free(&zoned(13, 0)), "a section for each kind");
-        assert!(!enough_free(&zoned(12, 4)) && enough_free(&zoned(12, 5)));
-        assert!(enough_free(&zoned(11, 5)) && !enough_free(&zoned(10, 5)));
+        assert!(enough_free(&lfs(13, 0)), "a section for each kind");
+        assert!(!enough_free(&lfs(12, 4)) && enough_free(&lfs(12, 5)));
+        assert!(enough_free(&lfs(11, 5)) && !enough_free(&lfs(10, 5)));
     }
 
     #[test]

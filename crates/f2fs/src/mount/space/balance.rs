@@ -1,5 +1,5 @@
-//! Keeping space for what comes: what every changing call ends with, and looks in between where a
-//! call writes much.
+//! Keeping space for what comes: looks for it at the end of calls that take some, and in between
+//! where much is written.
 
 use dovetail_block::{Scheduler, free_blocks};
 
@@ -9,7 +9,7 @@ use super::super::policy::{HeadroomFacts, is_tight};
 use super::iplfs::LogSpace;
 use super::{Demand, Space};
 use crate::error::Error;
-use crate::format::{BlockAddr, Nid};
+use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 
 /// Pages that are written between two looks at the headroom; fewer than the policy's margin, with
 /// the nodes that point to them.
@@ -38,11 +38,27 @@ impl<D: Scheduler> F2fs<D> {
     /// Frees space if what comes next might not find any.
     pub(in super::super) fn balance_space(&mut self) -> Result<(), Error> {
         match &self.space {
-            Space::Segmented(space) if space.needs_cleaning(&self.demand()) => {
-                self.clean_for_space()
-            }
-            Space::Segmented(_) => Ok(()),
+            Space::Segmented(space) if space.has_enough(&self.demand(), 0) => Ok(()),
+            Space::Segmented(_) => self.clean_for_space(),
             Space::Iplfs(_) => self.balance_device(),
+        }
+    }
+
+    /// Frees space in the middle of pages that are written in a row; `number` counts them. A log
+    /// that is never cleaned has its headroom looked for instead.
+    pub(in super::super) fn keep_space_after(&mut self, number: usize) -> Result<(), Error> {
+        let is_due = match self.space {
+            Space::Segmented(_) => true,
+            Space::Iplfs(_) => number.is_multiple_of(BLOCKS_IN_SEGMENT as usize),
+        };
+        if is_due { self.keep_space() } else { Ok(()) }
+    }
+
+    /// Ends pages that were written in a row, each with [`Self::keep_space_after`] behind it.
+    pub(in super::super) fn balance_after_pages(&mut self) -> Result<(), Error> {
+        match self.space {
+            Space::Segmented(_) => self.bound_nodes(),
+            Space::Iplfs(_) => self.balance(),
         }
     }
 

@@ -45,14 +45,6 @@ pub(crate) struct Taken {
     pub(crate) in_hole: bool,
 }
 
-/// The progress of foreground cleaning.
-pub(crate) struct CleaningState {
-    /// With the next checkpoint enough sections are free.
-    pub(crate) is_enough: bool,
-    /// So few sections are free that the next checkpoint comes first.
-    pub(crate) needs_checkpoint: bool,
-}
-
 /// The valid blocks of a segment, in order, with their owners.
 pub(crate) struct ValidBlocks {
     pub(crate) are_nodes: bool,

@@ -9,7 +9,7 @@ use super::super::policy::{
     CleaningWindow, DiscardFacts, Log, Pace, SpaceFacts, iplfs_pace, segmented_pace,
 };
 use super::iplfs::LogSpace;
-use super::{CleaningState, Demand, Draft, Pack, Space, Taken, ValidBlocks};
+use super::{Demand, Draft, Pack, Space, Taken, ValidBlocks};
 use crate::error::{Corrupt, Damage, Error};
 use crate::format::{BlockAddr, Checkpoint, SegNo, Summary, Superblock};
 
@@ -251,11 +251,11 @@ impl Space {
         }
     }
 
-    /// The progress of foreground cleaning that emptied `freed` sections since the last checkpoint.
-    pub(in super::super) fn cleaning_state(&self, demand: &Demand, freed: u32) -> CleaningState {
+    /// Enough sections are free, with `freed` more when the next checkpoint is written.
+    pub(in super::super) fn has_enough(&self, demand: &Demand, freed: u32) -> bool {
         match self {
-            Self::Segmented(space) => space.cleaning_state(demand, freed),
-            Self::Iplfs(_) => CleaningState { is_enough: true, needs_checkpoint: false },
+            Self::Segmented(space) => space.has_enough(demand, freed),
+            Self::Iplfs(_) => true,
         }
     }
 

@@ -23,7 +23,7 @@ use super::options::{BackgroundGc, Mode, Options};
 use crate::error::{Damage, Error, Incompatible};
 use crate::format::{Superblock, Variant};
 use crate::section_zones::SectionZones;
-pub(super) use exchange::{CleaningState, Demand, Draft, Found, Pack, Taken, ValidBlocks};
+pub(super) use exchange::{Demand, Draft, Found, Pack, Taken, ValidBlocks};
 use iplfs::LogSpace;
 use segmented::SegmentSpace;
 

@@ -24,7 +24,7 @@ use dovetail_block::{BlockBytes, Scheduler};
 
 use super::super::io::Io;
 use super::super::options::{AllocMode, DiscardUnit};
-use super::super::policy::{Log, SpaceFacts, enough_free};
+use super::super::policy::{Log, SpaceFacts};
 use super::{Demand, Taken};
 use crate::error::{Corrupt, Damage, Error};
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, SegNo, Summary};
@@ -124,26 +124,24 @@ impl SegmentSpace {
             section_blocks: self.section_blocks(),
             dirty_nodes: demand.dirty_nodes,
             dirty_dents: demand.dirty_dents,
-            dirty_data: demand.dirty_data,
+            dirty_data: demand.dirty_data.saturating_sub(demand.dirty_dents),
             node_log_left: left(3).min(left(4)).min(left(5)),
             dent_log_left: left(0),
-            data_log_left: self.zones.as_ref().map(|_| left(0).min(left(1)).min(left(2))),
+            data_log_left: left(0).min(left(1)).min(left(2)),
             lfs: self.lfs,
         }
     }
 
-    /// Blocks that a log can write before it needs another segment, or of a zoned volume another
-    /// section.
+    /// Blocks of a log's section that hold nothing, neither now nor in the last checkpoint (Linux
+    /// 6.12: `has_curseg_enough_space`). A log that only appends does not get at all of them.
     fn blocks_left(&self, log: usize) -> u32 {
-        let current = &self.logs[log];
-        match &self.zones {
-            None => BLOCKS_IN_SEGMENT - current.next,
-            Some(zones) => {
-                let address = self.segments.address(current.segno, 0);
-                let (_, before) = self.segments.position_in_section(address);
-                zones.layout().capacity().saturating_sub(before + current.next)
-            }
-        }
+        let section = self.segments.section_of(self.logs[log].segno);
+        let held: u32 = self
+            .segments
+            .segments_of(section)
+            .map(|segno| u32::from(self.segments.get(segno).checkpointed))
+            .sum();
+        self.section_blocks().saturating_sub(held)
     }
 
     /// Blocks at device addresses take space of the device and none of any segment: so many
@@ -155,11 +153,6 @@ impl SegmentSpace {
         let outside = demand.valid_blocks.saturating_sub(self.segments.valid_blocks());
         let section = u64::from(self.segments.per_section() * BLOCKS_IN_SEGMENT);
         u32::try_from(outside.div_ceil(section)).unwrap_or(u32::MAX)
-    }
-
-    /// Sections have to be cleaned before more is written.
-    pub(crate) fn needs_cleaning(&self, demand: &Demand) -> bool {
-        !enough_free(&self.facts(demand))
     }
 
     /// The SIT of the next checkpoint differs from that of the last one.

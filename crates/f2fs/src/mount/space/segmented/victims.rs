@@ -8,15 +8,13 @@ use super::super::super::io::Io;
 use super::super::super::policy::{
     CleaningWindow, SpaceFacts, cleaning_window, cost_benefit, enough_free, is_nearly_full,
 };
-use super::super::{CleaningState, Demand, ValidBlocks};
+use super::super::{Demand, ValidBlocks};
 use super::SegmentSpace;
 use crate::error::Error;
 use crate::format::SegNo;
 
 /// Candidates that a background search looks at (Linux 6.1: `max_victim_search`).
 const MAX_SEARCH: usize = 4096;
-/// Free sections beyond the need below which cleaning writes a checkpoint in between (Linux 6.1).
-const CHECKPOINT_SECTIONS: u32 = 3;
 
 /// The state of victim selection.
 #[derive(Debug, Default)]
@@ -35,13 +33,10 @@ impl Victims {
 }
 
 impl SegmentSpace {
-    /// The progress of foreground cleaning that made `freed` sections prefree since the last
-    /// checkpoint.
-    pub(crate) fn cleaning_state(&self, demand: &Demand, freed: u32) -> CleaningState {
+    /// Enough sections are free, with `freed` more when the next checkpoint is written.
+    pub(crate) fn has_enough(&self, demand: &Demand, freed: u32) -> bool {
         let facts = self.facts(demand);
-        let with_freed = SpaceFacts { free_sections: facts.free_sections + freed, ..facts };
-        let few = facts.free_sections <= facts.reserved_sections / 2 + CHECKPOINT_SECTIONS;
-        CleaningState { is_enough: enough_free(&with_freed), needs_checkpoint: few && freed > 0 }
+        enough_free(&SpaceFacts { free_sections: facts.free_sections + freed, ..facts })
     }
 
     /// A section that can be cleaned: partly valid, with no log in it. One whose zone is worn out
