@@ -10,7 +10,7 @@ use dovetail_lab::bench::{BenchError, Job, Source, Stack, Watcher, Watchers, run
 use dovetail_lab::results::RunResult;
 use dovetail_workload::personality::Personality;
 
-use super::{Setting, stacks};
+use super::{Setting, stacks_before_6_4};
 
 /// The paper's drive (section 6).
 pub(crate) const DRIVE: &str = "openssd-230g";
@@ -24,7 +24,7 @@ pub(crate) const GIB: f64 = 1_073_741_824.0;
 /// addresses.
 pub(crate) fn on_partition(names: &[&str], partition: &str) -> Result<Vec<Stack>, BenchError> {
     let cut = |stack| Stack { partition: Some(partition.to_owned()), ..as_published(stack) };
-    Ok(stacks(names, DRIVE)?.into_iter().map(cut).collect())
+    Ok(stacks_before_6_4(names, DRIVE)?.into_iter().map(cut).collect())
 }
 
 /// IPLFS with the block addresses of the published code, 4 bytes.

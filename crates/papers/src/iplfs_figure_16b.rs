@@ -3,7 +3,7 @@
 use dovetail_lab::bench::{BenchError, Source, Stack};
 use dovetail_lab::results::RunResult;
 
-use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, stacks};
+use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, stacks_before_6_4};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "iplfs-figure-16b",
@@ -33,7 +33,7 @@ rw=randread
 ";
 
 fn with_map(map: &str) -> Result<Stack, BenchError> {
-    let mut stack = stacks(&["f2fs-lfs"], super::iplfs::DRIVE)?.remove(0);
+    let mut stack = stacks_before_6_4(&["f2fs-lfs"], super::iplfs::DRIVE)?.remove(0);
     stack.name = map.into();
     stack.drive_figures.insert("ftl.map".into(), toml::Value::String(map.into()));
     Ok(stack)

@@ -389,6 +389,16 @@ fn stacks(names: &[&str], drive: &str) -> Result<Vec<Stack>, BenchError> {
     names.iter().map(on).collect()
 }
 
+/// The same, with F2FS as it cleaned before Linux 6.4: RM-IPU's authors had 4.19, those of IPLFS
+/// 5.11.
+fn stacks_before_6_4(names: &[&str], drive: &str) -> Result<Vec<Stack>, BenchError> {
+    let before = |stack: Stack| match stack.filesystem.as_str() {
+        "f2fs" => stack.with_mount("nogc_after_checkpoint"),
+        _ => Ok(stack),
+    };
+    stacks(names, drive)?.into_iter().map(before).collect()
+}
+
 /// A comparison in which ours should lie within a factor of the paper's figure.
 fn within(what: impl Into<String>, unit: &str, paper: f64, ours: f64, factor: f64) -> Comparison {
     Comparison {

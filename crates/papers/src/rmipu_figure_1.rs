@@ -5,7 +5,8 @@ use dovetail_lab::bench::{BenchError, Source, Stack};
 use super::curve::bandwidth;
 use super::sensitivity::Cost;
 use super::{
-    Comparison, Figure, Plan, Reproduction, Sensitivity, Setting, direction, of, rounded, stacks,
+    Comparison, Figure, Plan, Reproduction, Sensitivity, Setting, direction, of, rounded,
+    stacks_before_6_4,
 };
 
 pub(crate) const FIGURE: Figure = Figure {
@@ -75,7 +76,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let scale = setting.scale.value();
     let source = source()?;
     let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
-    let mut stacks = stacks(&names, DRIVE)?;
+    let mut stacks = stacks_before_6_4(&names, DRIVE)?;
     stacks.iter_mut().for_each(in_non_volatile_memory);
     let plan = Plan { source: &source, fill: None, stacks, final_sync: false, restart: false };
     let results = setting.perform(&plan)?;

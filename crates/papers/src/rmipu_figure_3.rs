@@ -6,7 +6,9 @@ use dovetail_lab::results::{Results, RunResult};
 
 use super::curve::{bandwidth, fs_waf, parts, span};
 use super::sensitivity::{Cost, Sensitivity};
-use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks};
+use super::{
+    Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks_before_6_4,
+};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rmipu-figure-3",
@@ -56,7 +58,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let plan = Plan {
         source: &source()?,
         fill: None,
-        stacks: stacks(&names, DRIVE)?,
+        stacks: stacks_before_6_4(&names, DRIVE)?,
         final_sync: false,
         restart: false,
     };

@@ -10,7 +10,8 @@ use dovetail_workload::file_trace::{ClosedLoop, FileTrace, Pace};
 
 use super::curve::{device_waf, parts, span};
 use super::{
-    Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks, within,
+    Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks_before_6_4,
+    within,
 };
 
 pub(crate) const FIGURE: Figure = Figure {
@@ -87,7 +88,7 @@ fn replay(
     let plan = Plan {
         source: &source(recording, whole_at)?,
         fill: Some(Fill { amount: FillAmount::Bytes(FILL_BYTES), with: FillWith::Large }),
-        stacks: stacks(&STACKS, "femu-32g")?,
+        stacks: stacks_before_6_4(&STACKS, "femu-32g")?,
         final_sync: false,
         restart: false,
     };

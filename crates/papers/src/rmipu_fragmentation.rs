@@ -2,7 +2,9 @@
 
 use dovetail_lab::bench::{BenchError, Source};
 
-use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, stacks, within};
+use super::{
+    Comparison, Figure, Plan, Reproduction, Setting, of, rounded, stacks_before_6_4, within,
+};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rmipu-table-1",
@@ -39,7 +41,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let perform = |written: &str, names: &[&str]| {
         let set = [("WRITTEN".into(), written.into())];
         let source = Source::fio(JOB, "rmipu-table-1.fio", &set)?;
-        let stacks = stacks(names, "femu-32g")?;
+        let stacks = stacks_before_6_4(names, "femu-32g")?;
         setting.perform(&Plan {
             source: &source,
             fill: None,

@@ -3,7 +3,9 @@
 use dovetail_lab::bench::{BenchError, Source};
 use dovetail_time::Ratio;
 
-use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, stacks, within};
+use super::{
+    Comparison, Figure, Plan, Reproduction, Setting, of, rounded, stacks_before_6_4, within,
+};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rmipu-metadata",
@@ -30,7 +32,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         let plan = Plan {
             source: &job(size)?,
             fill: None,
-            stacks: stacks(&["f2fs", "ext4", "rm-ipu"], "nvme-250g-4k")?,
+            stacks: stacks_before_6_4(&["f2fs", "ext4", "rm-ipu"], "nvme-250g-4k")?,
             final_sync: true,
             restart: false,
         };

@@ -57,7 +57,7 @@ impl Sensitivity {
         let pairs: Vec<(&Cost, f64)> = pairs.collect();
         let mut stacks = Vec::new();
         for (cost, value) in &pairs {
-            for mut stack in super::stacks(&self.stacks, self.drive)? {
+            for mut stack in super::stacks_before_6_4(&self.stacks, self.drive)? {
                 (cost.set)(&mut stack, *value);
                 stack.name = name(&stack.name, cost, *value);
                 stacks.push(stack);
