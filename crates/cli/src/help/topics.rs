@@ -4,7 +4,7 @@
 type Topic = (&'static str, &'static str);
 
 /// All pages, by name.
-pub(super) const TOPICS: [Topic; 47] = [
+pub(super) const TOPICS: [Topic; 46] = [
     ("answers", include_str!("../../docs/answers.md")),
     ("bench-against-linux", include_str!("../../docs/bench-against-linux.md")),
     ("choosing", include_str!("../../docs/choosing.md")),
@@ -16,7 +16,6 @@ pub(super) const TOPICS: [Topic; 47] = [
     ("ext-mount", include_str!("../../docs/ext-mount.md")),
     ("f2fs-cleaning", include_str!("../../docs/f2fs-cleaning.md")),
     ("f2fs-format", include_str!("../../docs/f2fs-format.md")),
-    ("f2fs-kernel", include_str!("../../docs/f2fs-kernel.md")),
     ("f2fs-zoned", include_str!("../../docs/f2fs-zoned.md")),
     ("fault-model", include_str!("../../docs/fault-model.md")),
     ("figures", include_str!("../../docs/figures.md")),
