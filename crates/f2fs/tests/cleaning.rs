@@ -91,12 +91,12 @@ fn overwrites_of_small_files_do_not_pile_up() {
     assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
 }
 
-/// From Linux 6.4 on each checkpoint of cleaning moves a section; before, only one that did not free
-/// enough.
+/// From Linux 6.4 on each checkpoint of cleaning moves a section. Before, one that was enough did
+/// not, and no room was made for dirty content: cleaning began later, with fewer holes.
 #[test]
-fn a_checkpoint_that_was_enough_ends_cleaning_before_linux_6_4() {
-    let [_, always, checkpoints] = overwritten("gc_after_checkpoint");
-    let [_, seldom, checkpoints_before] = overwritten("nogc_after_checkpoint");
-    assert_eq!(always, checkpoints);
-    assert!(0 < seldom && seldom < checkpoints_before, "{seldom} {checkpoints_before}");
+fn each_checkpoint_of_cleaning_moves_a_section() {
+    let [_, cleaned, checkpoints] = overwritten("gc_after_checkpoint");
+    assert_eq!(cleaned, checkpoints);
+    let [_, before, _] = overwritten("nogc_after_checkpoint");
+    assert!(before > cleaned, "{before} {cleaned}");
 }

@@ -115,8 +115,8 @@ pub struct Options {
     /// `background_gc=on|off|sync`
     pub background_gc: BackgroundGc,
     /// `gc_after_checkpoint|nogc_after_checkpoint`: cleaning by need moves a section also where the
-    /// checkpoint before it was enough (Linux 6.4 and later), or not (before). Not an option of
-    /// Linux.
+    /// checkpoint before it was enough, and with `mode=lfs` makes room for dirty content (Linux
+    /// 6.12); or neither (before 6.4). Not an option of Linux.
     pub gc_after_checkpoint: bool,
     /// `gc_remap|nogc_remap`: cleaning has the device move blocks, in place of copying them. Not an
     /// option of Linux.

@@ -13,7 +13,7 @@ pub(crate) struct SpaceFacts {
     pub(crate) dirty_nodes: u32,
     /// Dirty directory blocks.
     pub(crate) dirty_dents: u32,
-    /// Dirty blocks of files, which count with `mode=lfs`.
+    /// Dirty blocks of files, where they count: with `mode=lfs`, as in Linux 6.12.
     pub(crate) dirty_data: u32,
     /// Blocks of a node log's section that hold nothing, the smallest of the three.
     pub(crate) node_log_left: u32,
@@ -28,9 +28,8 @@ pub(crate) struct SpaceFacts {
 /// Enough free sections for what is dirty, with the reserve untouched (Linux 6.12:
 /// `has_enough_free_secs`).
 pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
-    let (dents, size) = (facts.dirty_dents, facts.section_blocks);
+    let (dents, data, size) = (facts.dirty_dents, facts.dirty_data, facts.section_blocks);
     let nodes = facts.dirty_nodes + dents;
-    let data = if facts.lfs { facts.dirty_data } else { 0 };
     let lower = nodes / size + dents / size + data / size;
     let upper = nodes.div_ceil(size) + dents.div_ceil(size) + data.div_ceil(size);
     let needed = facts.reserved_sections;
@@ -85,15 +84,15 @@ mod tests {
     }
 
     #[test]
-    fn with_lfs_the_logs_of_data_need_room_as_well() {
-        let logs = SpaceFacts { node_log_left: 9, dent_log_left: 9, lfs: true, ..BASE };
-        let lfs = |free_sections, left| {
-            let dirty = SpaceFacts { dirty_nodes: 5, dirty_data: 5, ..logs };
-            SpaceFacts { free_sections, data_log_left: left, ..dirty }
+    fn dirty_data_need_room_in_their_logs_as_well() {
+        let logs = SpaceFacts { node_log_left: 9, dent_log_left: 9, ..BASE };
+        let dirty = |free_sections, left| {
+            let both = SpaceFacts { dirty_nodes: 5, dirty_data: 5, ..logs };
+            SpaceFacts { free_sections, data_log_left: left, ..both }
         };
-        assert!(enough_free(&lfs(13, 0)), "a section for each kind");
-        assert!(!enough_free(&lfs(12, 4)) && enough_free(&lfs(12, 5)));
-        assert!(enough_free(&lfs(11, 5)) && !enough_free(&lfs(10, 5)));
+        assert!(enough_free(&dirty(13, 0)), "a section for each kind");
+        assert!(!enough_free(&dirty(12, 4)) && enough_free(&dirty(12, 5)));
+        assert!(enough_free(&dirty(11, 5)) && !enough_free(&dirty(10, 5)));
     }
 
     #[test]

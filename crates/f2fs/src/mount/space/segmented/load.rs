@@ -69,6 +69,7 @@ impl SegmentSpace {
             sections_per_zone: superblock.sections_per_zone,
             reserved_segments: checkpoint.reserved_segments,
             lfs: options.mode == Mode::Lfs,
+            counts_dirty_data: options.mode == Mode::Lfs && options.gc_after_checkpoint,
             alloc: options.alloc.unwrap_or(by_size),
             written_kib,
         };

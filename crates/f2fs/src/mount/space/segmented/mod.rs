@@ -66,6 +66,8 @@ pub(crate) struct SegmentSpace {
     reserved_segments: u32,
     /// `mode=lfs`: holes are not filled.
     lfs: bool,
+    /// Dirty content of files needs space, too.
+    counts_dirty_data: bool,
     alloc: AllocMode,
     /// KiB written before this mount.
     written_kib: u64,
@@ -114,6 +116,7 @@ impl SegmentSpace {
         let per_section = self.segments.per_section();
         let reserved = self.reserved_segments;
         let outside = self.sections_outside(demand);
+        let dirty_data = demand.dirty_data.saturating_sub(demand.dirty_dents);
         SpaceFacts {
             free_sections: self.segments.free_sections().saturating_sub(outside),
             reserved_sections: match self.zones {
@@ -124,7 +127,7 @@ impl SegmentSpace {
             section_blocks: self.section_blocks(),
             dirty_nodes: demand.dirty_nodes,
             dirty_dents: demand.dirty_dents,
-            dirty_data: demand.dirty_data.saturating_sub(demand.dirty_dents),
+            dirty_data: if self.counts_dirty_data { dirty_data } else { 0 },
             node_log_left: left(3).min(left(4)).min(left(5)),
             dent_log_left: left(0),
             data_log_left: left(0).min(left(1)).min(left(2)),
