@@ -256,5 +256,5 @@ fn large_zones() {
         ..USUAL
     };
     // known to differ: docs/f2fs-zoned.md
-    setup.run().check(case, Some("total"), Limits { bytes: 1.8, cleaning: 3.0 });
+    setup.run().check(case, Some("total"), Limits { bytes: 1.3, cleaning: 1.6 });
 }
