@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dovetail_linux::{SOURCE, build, default_kernel};
+use dovetail_kernel::{SOURCE, build, default_kernel};
 
 use crate::install;
 

@@ -234,7 +234,7 @@ fn test(extra: &[String]) -> Result<(), String> {
     let needed: Vec<_> = PACKAGES.into_iter().filter(|(package, _)| !is_absent(package)).collect();
     install(&needed)?;
     let tested = test_workspace(extra);
-    if !is_absent("user-mode-linux") && dovetail_linux::default_kernel().is_err() {
+    if !is_absent("user-mode-linux") && dovetail_kernel::default_kernel().is_err() {
         eprintln!(
             "SKIPPED: a kernel in virtual time, and as referee of zoned volumes; cargo xtask linux-kernel builds it"
         );

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cargo;
+use crate::{cargo, run};
 
 /// The machine that browsers have.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
@@ -22,8 +22,10 @@ pub(crate) fn playground(extra: &[String]) -> Result<(), String> {
     let folder = page.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let paths = [built.display().to_string(), page.display().to_string()];
-    let write = ["run", "--quiet", package[0], package[1], "--example", "page", "--"];
-    cargo(&write, &paths, &[])?;
+    // the whole workspace: what the program is built of has then the features that the tests need,
+    // and is built once
+    cargo(&["build", "--quiet", "--workspace", "--example", "page"], &[], &[])?;
+    run(Command::new(target_folder().join("debug/examples/page")).args(&paths))?;
     println!("{}", page.display());
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use dovetail_kernel::NoKernel;
 use dovetail_serve::vhost::VhostError;
 
 /// Reason why a guest could not run to its end.
@@ -16,11 +17,9 @@ pub enum LinuxError {
         /// The error.
         source: io::Error,
     },
-    /// The kernel's program is not there.
-    #[error(
-        "there is no kernel at {0}: `dovetail linux build` makes one, in minutes; or name yours with kernel = PATH"
-    )]
-    NoKernel(String),
+    /// The kernel's program.
+    #[error(transparent)]
+    NoKernel(#[from] NoKernel),
     /// The connection of the drive.
     #[error(transparent)]
     Drive(#[from] VhostError),

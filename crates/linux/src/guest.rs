@@ -11,6 +11,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
+use dovetail_kernel::NoKernel;
+
 use crate::LinuxError;
 use crate::init::init;
 use crate::watcher::Watcher;
@@ -59,7 +61,7 @@ impl Guest {
     /// Starts it.
     pub(crate) fn start(&self) -> Result<Running, LinuxError> {
         if !self.kernel.exists() {
-            return Err(LinuxError::NoKernel(self.kernel.display().to_string()));
+            return Err(NoKernel(self.kernel.display().to_string()).into());
         }
         let folder = tempfile::tempdir().map_err(LinuxError::io("a folder for the guest"))?;
         let path = |name: &str| folder.path().join(name);

@@ -39,17 +39,16 @@ mod error;
 mod file_system;
 mod guest;
 mod init;
-mod kernel;
 mod watcher;
 mod world;
 
 /// fio's option for the guest's clock: by default it reads the processor's, which is the host's.
 pub const FIO_CLOCK: &str = "clocksource=clock_gettime";
 
+pub use dovetail_kernel::{BuildError, Building, NoKernel, SOURCE, build, built, default_kernel};
 pub use error::LinuxError;
 pub use file_system::FileSystem;
 pub use guest::Guest;
-pub use kernel::{BuildError, Building, SOURCE, build, built, default_kernel};
 pub use world::{BEGIN, Cut, END, Ended, Event, World};
 
 /// A word that a shell takes as it is.

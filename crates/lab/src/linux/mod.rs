@@ -127,7 +127,7 @@ fn file_system(stack: &Stack) -> Result<Option<FileSystem>, String> {
 fn kernel(stack: &Stack) -> Result<PathBuf, LinuxError> {
     match &stack.kernel {
         Some(path) => Ok(PathBuf::from(path)),
-        None => default_kernel(),
+        None => Ok(default_kernel()?),
     }
 }
 

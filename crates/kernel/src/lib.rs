@@ -5,15 +5,13 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::LinuxError;
-
 /// The archive of Debian's package `linux-source-6.12`.
 pub const SOURCE: &str = "/usr/src/linux-source-6.12.tar.xz";
 
 /// Options over `allnoconfig`. Under Linux' own licence (GPL-2.0), as the patch is.
-const CONFIG: &str = include_str!("../kernel/config");
+const CONFIG: &str = include_str!("../config");
 /// Costs of system calls and requests, and wide registers of the host.
-const PATCH: &str = include_str!("../kernel/virtual-time.patch");
+const PATCH: &str = include_str!("../virtual-time.patch");
 
 /// An environment variable that names another kernel.
 const VARIABLE: &str = "DOVETAIL_KERNEL";
@@ -48,6 +46,13 @@ pub enum Building {
     /// So many files of the kernel have been compiled, of about 1,900.
     Compiling(u32),
 }
+
+/// The kernel's program is not there.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no kernel at {0}: `dovetail linux build` makes one, in minutes; or name yours with kernel = PATH"
+)]
+pub struct NoKernel(pub String);
 
 /// Reason why a kernel could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -102,11 +107,11 @@ fn folder() -> Result<PathBuf, BuildError> {
 ///
 /// # Errors
 /// It is not there.
-pub fn default_kernel() -> Result<PathBuf, LinuxError> {
-    let no_kernel = |path: &Path| LinuxError::NoKernel(path.display().to_string());
+pub fn default_kernel() -> Result<PathBuf, NoKernel> {
+    let no_kernel = |path: &Path| NoKernel(path.display().to_string());
     let path = match std::env::var_os(VARIABLE) {
         Some(path) => PathBuf::from(path),
-        None => folder().map_err(|error| LinuxError::NoKernel(error.to_string()))?.join("linux"),
+        None => folder().map_err(|error| NoKernel(error.to_string()))?.join("linux"),
     };
     if path.exists() { Ok(path) } else { Err(no_kernel(&path)) }
 }
