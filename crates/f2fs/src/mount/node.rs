@@ -330,7 +330,9 @@ mod tests {
     use crate::mkfs::{MkfsOptions, mkfs};
 
     fn mounted(device: MemoryDevice) -> F2fs<MemoryDevice> {
-        F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap()
+        // nothing is overwritten in place
+        let options = Options::parse("mode=lfs").unwrap();
+        F2fs::mount(device, options, SimTime::ZERO).unwrap()
     }
 
     /// A checkpoint that finds no room half-way has written nodes without a mark: recovery passes
