@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,24 +69,44 @@ impl MemoryDevice {
     ///
     /// # Errors
     /// An error of the reader.
-    pub fn from_reader(mut reader: impl Read) -> io::Result<Self> {
+    pub fn from_reader(reader: impl Read) -> io::Result<Self> {
         let mut device = Self::default();
-        let mut bytes = [0; BLOCK_SIZE as usize];
-        while read_block(&mut reader, &mut bytes)? {
-            device.blocks += 1;
-            if bytes.iter().any(|&byte| byte != 0) {
-                device.set(Lba(device.blocks - 1), Content::Bytes(Arc::new(bytes)));
-            }
-        }
+        device.blocks = device.fill(0, reader)?;
         Ok(device)
     }
 
-    /// The image file at `path`, read as a whole, holes too.
+    /// The image file at `path`. Its holes are not read, where the system tells them.
     ///
     /// # Errors
     /// An I/O error.
     pub fn from_image(path: &Path) -> io::Result<Self> {
-        Self::from_reader(io::BufReader::with_capacity(1 << 20, File::open(path)?))
+        const BUFFER: usize = 64 << 10;
+        let mut file = File::open(path)?;
+        let end = file.seek(SeekFrom::End(0))?;
+        let mut device = Self::new(end / BLOCK_SIZE);
+        let mut at = 0;
+        while let Some(data) = next_data(&file, at..end)? {
+            let first = data.start / BLOCK_SIZE;
+            file.seek(SeekFrom::Start(first * BLOCK_SIZE))?;
+            at = data.end.next_multiple_of(BLOCK_SIZE);
+            let reader = (&file).take(at - first * BLOCK_SIZE);
+            device.fill(first, io::BufReader::with_capacity(BUFFER, reader))?;
+        }
+        Ok(device)
+    }
+
+    /// Puts the content of `reader`, up to its last whole block, from block `first` on. The block
+    /// after it.
+    fn fill(&mut self, first: u64, mut reader: impl Read) -> io::Result<u64> {
+        let mut bytes = [0; BLOCK_SIZE as usize];
+        let mut block = first;
+        while read_block(&mut reader, &mut bytes)? {
+            if bytes != [0; BLOCK_SIZE as usize] {
+                self.set(Lba(block), Content::Bytes(Arc::new(bytes)));
+            }
+            block += 1;
+        }
+        Ok(block)
     }
 
     /// Writes the device to a sparse image file at `path`, in the place of what was there.
@@ -255,6 +276,29 @@ fn read_block(reader: &mut impl Read, into: &mut BlockBytes) -> io::Result<bool>
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The first bytes of a part of a file that are no hole; all of it where the system tells no holes.
+#[cfg(unix)]
+fn next_data(file: &File, part: Range<u64>) -> io::Result<Option<Range<u64>>> {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+
+    if part.start >= part.end {
+        return Ok(None);
+    }
+    let start = match seek(file, SeekFrom::Data(part.start)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        Err(Errno::INVAL) => return Ok(Some(part)),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(start..seek(file, SeekFrom::Hole(start))?.min(part.end)))
+}
+
+#[cfg(not(unix))]
+fn next_data(_: &File, part: Range<u64>) -> io::Result<Option<Range<u64>>> {
+    Ok((part.start < part.end).then_some(part))
 }
 
 impl BlockDevice for MemoryDevice {
@@ -429,6 +473,13 @@ mod tests {
         assert_eq!(again.info(), device.info());
         let used: Vec<_> = again.used().map(|(lba, content)| (lba.0, content.clone())).collect();
         assert_eq!(used, [(5, bytes(5)), (999, bytes(9))]);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(1000 * BLOCK_SIZE + 100).unwrap();
+        let longer = MemoryDevice::from_image(&path).unwrap();
+        assert_eq!(longer.info(), device.info(), "bytes after the last whole block");
+        file.set_len(4_000_000 * BLOCK_SIZE).unwrap();
+        let longer = MemoryDevice::from_image(&path).unwrap();
+        assert_eq!((longer.info().blocks, longer.used().count()), (4_000_000, 2), "a hole behind");
         write(&mut device, 7, &[pattern(1)]).unwrap();
         assert_eq!(device.write_to(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
