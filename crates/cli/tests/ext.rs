@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use dovetail_testkit::program;
+
 fn dovetail(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()
 }
@@ -20,8 +22,7 @@ fn json(arguments: &[&str]) -> serde_json::Value {
 
 /// Runs a program of e2fsprogs and returns its exit code.
 fn e2fsprogs(name: &str, arguments: &[&str]) -> Option<i32> {
-    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
-    let run = Command::new(name).env("PATH", path).args(arguments).output();
+    let run = program(name).args(arguments).output();
     run.unwrap_or_else(|error| {
         panic!("{name}: {error}; install it with: apt-get install e2fsprogs")
     })
@@ -240,12 +241,7 @@ fn no_more_is_extracted_than_the_volume_can_hold() {
         ["-q", "-F", "-t", "ext2", "-b", "1024", "-d", source.to_str().unwrap(), &image, "2M"];
     assert_eq!(e2fsprogs("mke2fs", &made), Some(0));
     // all of them share the block of pointers of the whole one
-    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
-    let shown = Command::new("debugfs")
-        .env("PATH", &path)
-        .args(["-R", "stat /whole", &image])
-        .output()
-        .unwrap();
+    let shown = program("debugfs").args(["-R", "stat /whole", &image]).output().unwrap();
     let shown = stdout(&shown);
     let indirect = shown.split("(IND):").nth(1).unwrap().split(',').next().unwrap().trim();
     let requests: String = (0..40)

@@ -77,9 +77,8 @@ fn what_cannot_be_recovered_is_shown_as_of_its_last_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
-    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
-    let mut mkfs = Command::new("mkfs.f2fs");
-    let made = mkfs.env("PATH", path).args(["-q", "-O", "extra_attr,quota"]).arg(&image).output();
+    let mut mkfs = dovetail_testkit::program("mkfs.f2fs");
+    let made = mkfs.args(["-q", "-O", "extra_attr,quota"]).arg(&image).output();
     let made = made.unwrap_or_else(|error| {
         panic!("mkfs.f2fs: {error}; install it with: apt-get install f2fs-tools")
     });

@@ -4,6 +4,8 @@
 
 use std::process::{Command, Output};
 
+use dovetail_testkit::program;
+
 fn dovetail(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()
 }
@@ -14,7 +16,6 @@ fn stdout(output: &Output) -> String {
 
 /// An image of 64 MiB with a file `folder/file` in it; needs f2fs-tools.
 fn image(folder: &std::path::Path) -> String {
-    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     let image = folder.join("image").to_str().unwrap().to_string();
     std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
     let source = folder.join("source");
@@ -24,7 +25,7 @@ fn image(folder: &std::path::Path) -> String {
         ("mkfs.f2fs", vec!["-q", &image]),
         ("sload.f2fs", vec!["-f", source.to_str().unwrap(), &image]),
     ] {
-        let run = Command::new(tool).env("PATH", &path).args(arguments).output();
+        let run = program(tool).args(arguments).output();
         run.unwrap_or_else(|error| {
             panic!("{tool}: {error}; install it with: apt-get install f2fs-tools")
         });
@@ -239,9 +240,8 @@ fn image_of_names(kind: &str, folder: &std::path::Path) -> String {
     for name in ["a", "escape-x", "nul-name", "second-x", "inode-x", "y", "z"] {
         std::fs::write(source.join("d").join(name), format!("{name}\n")).unwrap();
     }
-    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     let run = |tool: &str, arguments: &[&str]| {
-        let run = Command::new(tool).env("PATH", &path).args(arguments).output().unwrap();
+        let run = program(tool).args(arguments).output().unwrap();
         assert!(run.status.success(), "{tool}: {run:?}");
     };
     let source = source.to_str().unwrap();
@@ -279,11 +279,8 @@ fn patch(image: &str, from: &[u8], to: &[u8]) {
 fn damage_inode(kind: &str, image: &str) {
     use std::os::unix::fs::FileExt;
     if kind != "f2fs" {
-        let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
         let arguments = ["-w", "-R", "clri /d/inode-x", image];
-        assert!(
-            Command::new("debugfs").env("PATH", path).args(arguments).status().unwrap().success()
-        );
+        assert!(program("debugfs").args(arguments).status().unwrap().success());
         return;
     }
     let node = inspect(image, &["path", "d/inode-x"]);

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use crate::common;
-use std::process::Command as Program;
 
 use crate::common::{TempImage, tool};
 use dovetail_block::{
@@ -30,10 +29,9 @@ fn options(kind: Kind) -> MkfsOptions {
 /// Volume that mke2fs makes with the same time and numbers.
 fn reference(bytes: u64, arguments: &[&str]) -> TempImage {
     let image = TempImage::new(bytes);
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let seed = format!("hash_seed={HASH_SEED},root_owner=0:0");
-    let mut program = Program::new("mke2fs");
-    program.env("PATH", path).env("E2FSPROGS_FAKE_TIME", TIME.to_string());
+    let mut program = dovetail_testkit::program("mke2fs");
+    program.env("E2FSPROGS_FAKE_TIME", TIME.to_string());
     let output = program
         .args(["-q", "-F", "-U", UUID, "-E", &seed])
         .args(arguments)

@@ -37,6 +37,7 @@ pub mod crash;
 mod device;
 pub mod exercise;
 mod model;
+mod program;
 mod truth;
 
 pub use campaign::campaign;
@@ -45,4 +46,5 @@ pub use device::{
     ReferenceDevice, Requests, Survivors,
 };
 pub use model::Model;
+pub use program::program;
 pub use truth::{assert_near, shuffled};

@@ -76,13 +76,8 @@ fn kind_at(directory: &Path) -> Option<String> {
 }
 
 pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> String {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let output = Command::new(program)
-        .env("PATH", path)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output =
+        dovetail_testkit::program(program).args(arguments).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{program} {arguments:?}: {text}");
     text

@@ -1,6 +1,6 @@
 //! The check programs that others wrote.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// The checker of `kind` finds nothing at all.
 pub(crate) fn check_clean(image: &str, kind: &str) {
@@ -16,8 +16,7 @@ pub(crate) fn check_clean(image: &str, kind: &str) {
 
 /// Runs a program of a package; a test that needs it fails where it is missing.
 pub(crate) fn run(program: &str, package: &str, arguments: &[&str]) -> Output {
-    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
-    let output = Command::new(program).env("PATH", path).args(arguments).output();
+    let output = dovetail_testkit::program(program).args(arguments).output();
     output.unwrap_or_else(|error| {
         panic!("{program}: {error}; install it with: apt-get install {package}")
     })

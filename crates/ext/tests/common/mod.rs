@@ -8,7 +8,7 @@ pub mod tree;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Program, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::format::{BlockAddr, FileType, Inode, Superblock};
@@ -43,9 +43,8 @@ pub fn manifest_lines(name: &str) -> Vec<serde_json::Value> {
 /// Output of a program of e2fsprogs, which must be installed. Times and UUIDs of what it makes are
 /// its own.
 pub fn run(name: &str, arguments: &[&str]) -> Output {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let mut program = Program::new(name);
-    program.env("PATH", path).env("LC_ALL", "C").args(arguments);
+    let mut program = dovetail_testkit::program(name);
+    program.env("LC_ALL", "C").args(arguments);
     let output = program.stdin(Stdio::null()).output();
     output.unwrap_or_else(|error| {
         panic!("{name}: {error}; install it with: apt-get install e2fsprogs")

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice, Lba, MemoryDevice};
@@ -321,11 +321,9 @@ impl Referee {
 
 /// Runs fsck.f2fs and reads its answer in the strict sense: status 0 is not enough.
 pub fn verdict(image: &std::path::Path) -> Verdict {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     // it may hang on what it is given; seconds of the processor, as a busy machine is no reason to
     // fail
-    let output = Command::new("timeout")
-        .env("PATH", path)
+    let output = dovetail_testkit::program("timeout")
         .args(["300", "sh", "-c", "ulimit -t 20; exec fsck.f2fs --dry-run \"$0\""])
         .arg(image)
         .stdin(Stdio::null())

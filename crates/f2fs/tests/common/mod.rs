@@ -12,7 +12,6 @@ pub mod zoned;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command as Program;
 
 use dovetail_block::MemoryDevice;
 use dovetail_f2fs::format::{FileType, Inode};
@@ -80,9 +79,8 @@ pub fn strict_fsck(device: &MemoryDevice) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
     device.write_to(&path).unwrap();
-    let search = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let mut program = Program::new("fsck.f2fs");
-    program.env("PATH", search).args(["--dry-run", path.to_str().unwrap()]);
+    let mut program = dovetail_testkit::program("fsck.f2fs");
+    program.args(["--dry-run", path.to_str().unwrap()]);
     let output = program.stdin(std::process::Stdio::null()).output();
     let output = output.unwrap_or_else(|error| {
         panic!("fsck.f2fs: {error}; install it with: apt-get install f2fs-tools")
@@ -102,10 +100,8 @@ pub fn strict_fsck(device: &MemoryDevice) -> String {
 
 /// Output of a program of f2fs-tools, which must be installed.
 pub fn run(name: &str, arguments: &[&str]) -> std::process::Output {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let mut program = Program::new(name);
-    let output =
-        program.env("PATH", path).args(arguments).stdin(std::process::Stdio::null()).output();
+    let mut program = dovetail_testkit::program(name);
+    let output = program.args(arguments).stdin(std::process::Stdio::null()).output();
     output.unwrap_or_else(|error| {
         panic!("{name}: {error}; install it with: apt-get install f2fs-tools")
     })

@@ -1,7 +1,6 @@
 //! Journals of the kernel and of debugfs, replayed by e2fsck and by us; ours, read by both.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use dovetail_block::{Lba, MemoryDevice};
 
@@ -26,7 +25,7 @@ impl Image {
         Self::new(|path| {
             let file = std::fs::File::create(path).unwrap();
             file.set_len(64 << 20).unwrap();
-            let mut mke2fs = Command::new("mke2fs");
+            let mut mke2fs = dovetail_testkit::program("mke2fs");
             mke2fs.args(["-q", "-F", "-E", "lazy_itable_init=0"]).args(options).arg(path);
             assert!(mke2fs.status().unwrap().success());
         })
@@ -36,9 +35,10 @@ impl Image {
         MemoryDevice::from_image(&self.path()).unwrap()
     }
 
-    fn tool(&self, program: &str, arguments: &[&str]) -> String {
-        let output = Command::new(program).args(arguments).arg(self.path()).output().unwrap();
-        assert!(output.status.code().unwrap() <= 1, "{program}: {output:?}");
+    fn tool(&self, name: &str, arguments: &[&str]) -> String {
+        let output =
+            dovetail_testkit::program(name).args(arguments).arg(self.path()).output().unwrap();
+        assert!(output.status.code().unwrap() <= 1, "{name}: {output:?}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
