@@ -80,7 +80,7 @@ impl Running {
         fs::write(&init, text).unwrap();
         fs::set_permissions(&init, PermissionsExt::from_mode(0o755)).unwrap();
         let output = File::create(console).unwrap();
-        let mut command = Command::new(kernel);
+        let mut command = crate::uml::command(kernel);
         command.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "mem=384M", "selinux=0"]);
         command.args(["con=null", "con0=null,fd:1"]);
         command.arg(format!("init={}", init.display()));

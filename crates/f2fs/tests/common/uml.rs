@@ -6,6 +6,14 @@ use std::process::Command;
 /// Console message of a host where its first process dies for want of [`wide_registers`].
 const DIES: &str = "ptrace set fp regs failed";
 
+/// A command for the kernel `program`, on the processor of the caller. Its processes take turns: with
+/// two processors each turn wakes the other one, which takes twice to six times as long.
+pub fn command(program: &Path) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", &rustix::thread::sched_getcpu().to_string()]).arg(program);
+    command
+}
+
 /// The library to load before user-mode Linux, on every host: what only some of them ran would
 /// break unseen. `None` where there is no such kernel.
 pub fn wide_registers() -> Option<PathBuf> {

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::uml;
@@ -142,13 +142,15 @@ pub(crate) fn run(kernel: &Kernel, script: &str, images: &[&Path], out: &Path) -
     if let Some(why) = uml::cannot_run(&text(&console)) {
         panic!("{why}");
     }
+    let is_missing = text(&console).contains("failed to execute");
+    assert!(!is_missing, "{} is missing; {}", kernel.program.display(), kernel.install);
     assert!(ended && end.trim() == "done", "the guest: {end}\nconsole:\n{}", text(&console));
     fs::remove_file(out.join("end")).unwrap();
     text(&out.join("log"))
 }
 
 fn boot(kernel: &Kernel, init: &Path, images: &[&Path], folder: &Path, console: File) -> Guest {
-    let mut command = Command::new(&kernel.program);
+    let mut command = uml::command(&kernel.program);
     command.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "selinux=0", kernel.memory]);
     command.args(["con=null", "con0=null,fd:1"]).args(kernel.arguments);
     command.arg(format!("init={}", init.display())).arg(format!("uml_dir={}", folder.display()));
@@ -158,10 +160,7 @@ fn boot(kernel: &Kernel, init: &Path, images: &[&Path], folder: &Path, console: 
     command.envs(uml::wide_registers().map(|library| ("LD_PRELOAD", library)));
     let errors = console.try_clone().unwrap();
     command.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
-    let child = command.spawn();
-    Guest(child.unwrap_or_else(|error| {
-        panic!("{}: {error}; {}", kernel.program.display(), kernel.install)
-    }))
+    Guest(command.spawn().unwrap())
 }
 
 /// The running kernel; it ends with this value. Its processes are a process group of their own.
