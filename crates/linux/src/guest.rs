@@ -112,9 +112,8 @@ impl Guest {
     }
 }
 
-/// The processor that a guest has for itself and for its processes, which take turns: where each turn
-/// wakes another processor, they take three times as long, and far longer on a virtual machine. It is
-/// the caller's, who takes turns with the guest.
+/// The processor of a guest and its processes: the caller's. All of them take turns, and where each
+/// turn woke another processor, a run took six times as long (on a virtual machine with two).
 fn processor() -> String {
     rustix::thread::sched_getcpu().to_string()
 }
