@@ -27,7 +27,8 @@ fn bench(fill: Option<Fill>) -> RunResult {
 const STACK: &str = "name = \"test\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"PART\"\n";
 
 fn theirs() -> Value {
-    let folder = tempfile::tempdir().unwrap();
+    // on a disk: /tmp may be in memory, which has no direct I/O
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     std::fs::write(folder.path().join("test.fio"), JOB).unwrap();
     let output = Command::new("fio")
         .current_dir(folder.path())
