@@ -149,8 +149,8 @@ fn only_the_outer_crates_see_the_clock_and_nothing_draws_unseeded() {
 
 #[test]
 fn only_the_outer_crates_have_threads_beside_the_parallel_runs() {
-    // `linux` asks how many processors there are to build on
-    for name in crates_but(&["cli", "front", "linux", "serve"]) {
+    // `kernel` asks how many processors there are to build on
+    for name in crates_but(&["cli", "front", "kernel", "linux", "serve"]) {
         assert_eq!(
             first_use(
                 &name,

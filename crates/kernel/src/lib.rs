@@ -1,4 +1,20 @@
 //! The kernel that guests run: user-mode Linux with time travel, made from a distribution's source.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use dovetail_kernel::{BuildError, Building, build, default_kernel};
+//!
+//! if let Err(missing) = default_kernel() {
+//!     assert!(missing.to_string().contains("dovetail linux build"));
+//! }
+//! let mut steps: Vec<Building> = Vec::new();
+//! let source = Path::new("/nowhere/linux-6.12.tar.xz");
+//! let error = build(source, &mut |step| steps.push(step)).unwrap_err();
+//! // it names what is to be installed, and nothing was begun
+//! assert!(matches!(error, BuildError::NoSource(_) | BuildError::Programs(_)));
+//! assert!(steps.is_empty());
+//! ```
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader};

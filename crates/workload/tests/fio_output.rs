@@ -85,7 +85,8 @@ fn keys_of(value: &Value) -> Vec<String> {
 }
 
 fn theirs() -> Value {
-    let folder = tempfile::tempdir().unwrap();
+    // on a disk: /tmp may be in memory, which has no direct I/O
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let text = fio(folder.path(), JOB, &["--output-format=json"]).unwrap();
     serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
 }
