@@ -1,4 +1,4 @@
-//! The kernel that guests run: user-mode Linux with time travel, made from a distribution's source.
+//! Builds the kernel that guests run, user-mode Linux with time travel, from a distribution's source.
 //!
 //! ```
 //! use std::path::Path;
