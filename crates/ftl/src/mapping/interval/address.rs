@@ -93,6 +93,11 @@ impl Layout {
         Ok(Self::of_shift(blocks_per_page.trailing_zeros()))
     }
 
+    /// Blocks of a page.
+    pub const fn page_blocks(self) -> u64 {
+        1 << self.page_shift
+    }
+
     /// The page that holds `block`.
     ///
     /// # Errors

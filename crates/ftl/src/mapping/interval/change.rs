@@ -8,6 +8,7 @@ use super::address::LogicalPage;
 use super::coverage::{Coverage, CoveredRun, RegionSize};
 use super::map::{IntervalMap, LINE_ENTRIES};
 use super::node::{Entries, Node, words_of};
+use super::sizes::NodeSize;
 use super::zone::ZoneNode;
 
 /// Candidates that one call of [`IntervalMap::tick`] looks at. Assumed: about 0.1 ms of a
@@ -25,6 +26,8 @@ pub struct CompactionPolicy {
     pub period: SimSpan,
     /// The choice of regions for a node that is built anew.
     pub regions: RegionSize,
+    /// The size by which it is judged.
+    pub size: NodeSize,
 }
 
 impl CompactionPolicy {
@@ -35,6 +38,7 @@ impl CompactionPolicy {
         kept_percent: 70,
         period: SimSpan::from_ms(30_000),
         regions: RegionSize::SmallestHole,
+        size: NodeSize::Own,
     };
 
     /// The same, but a node is a candidate as soon as it can get smaller by 30 %, and its regions
@@ -49,6 +53,7 @@ impl CompactionPolicy {
         candidate_percent: 100,
         period: SimSpan::from_ms(10_000),
         regions: RegionSize::SmallestInnerHole,
+        size: NodeSize::Published,
         ..Self::PAPER
     };
 
@@ -148,13 +153,14 @@ impl IntervalMap {
         node.unpack(&self.slabs, &mut self.scratch);
         let tight =
             Coverage::of(&self.scratch, self.policy.regions, self.layout.min_region_pages());
-        let (before, after) =
-            (words_of(&node.coverage(self.slabs.nodes.words())), words_of(&tight));
+        let old = node.coverage(self.slabs.nodes.words());
+        let (before, after) = (words_of(&old), words_of(&tight));
+        let size = |coverage| self.policy.size.of(coverage, self.layout);
         done.examined += 1;
         done.cost.accesses += accesses + before.div_ceil(LINE_ENTRIES);
-        if after * 100 <= before * self.policy.kept_percent {
+        if size(&tight) * 100 <= size(&old) * u64::from(self.policy.kept_percent) {
             done.compacted += 1;
-            done.freed_bytes += u64::from(before - after) * 4;
+            done.freed_bytes += u64::from(before.saturating_sub(after)) * 4;
             done.cost.accesses += after.div_ceil(LINE_ENTRIES);
             self.exchange(segment, node, &tight);
         }

@@ -22,6 +22,7 @@ mod memory;
 mod next;
 mod node;
 mod root;
+mod sizes;
 mod zone;
 
 use std::ops::Range;
@@ -37,6 +38,7 @@ pub use change::{Compaction, CompactionPolicy};
 pub use coverage::RegionSize;
 pub use map::IntervalMap;
 pub use memory::MapMemory;
+pub use sizes::NodeSize;
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "interval",
