@@ -67,6 +67,7 @@ pub(crate) fn config(rng: &mut Rng) -> DriveConfig {
     // by the seed's bits: another draw would give all seeds another meaning
     let least_garbage = if plain.seed.is_multiple_of(2) { 0 } else { geometry.pages_per_block / 2 };
     let command_serial = SimSpan::from_us(plain.seed / 2 % 3);
+    let request_serial = SimSpan::from_us(plain.seed / 96 % 2 * 3);
     let streams_by =
         if (plain.seed / 6).is_multiple_of(2) { StreamsBy::Hint } else { StreamsBy::Address };
     let buffer_order =
@@ -77,7 +78,15 @@ pub(crate) fn config(rng: &mut Rng) -> DriveConfig {
         1 if places => Some(Isolation::Persistent),
         _ => None,
     };
-    DriveConfig { least_garbage, command_serial, streams_by, buffer_order, fdp, ..plain }
+    DriveConfig {
+        least_garbage,
+        command_serial,
+        request_serial,
+        streams_by,
+        buffer_order,
+        fdp,
+        ..plain
+    }
 }
 
 /// Kind of the drives of a run.

@@ -110,6 +110,38 @@ fn a_controller_takes_one_command_after_the_other() {
     assert!(tenth.since(first) >= serial * 9, "{first} {tenth}");
 }
 
+/// Firmware that hands each 4 KiB and each page to hardware by itself takes a core for each.
+#[test]
+fn each_request_to_hardware_takes_the_core() {
+    let request = SimSpan::from_us(100);
+    let config = |request_serial| DriveConfig { request_serial, ..with_planes(1) };
+    let second_of = |blocks: u64| {
+        let mut drive = Drive::new(config(request)).unwrap();
+        let range = BlockRange::new(Lba(0), blocks);
+        let read = || Command::Read { range, into: None };
+        drive.submit(SimTime::ZERO, read()).unwrap();
+        drive.submit(SimTime::ZERO, read()).unwrap().done
+    };
+    // pages of one block: each is a request to read it, and one to move it over the link
+    assert!(second_of(5).since(second_of(1)) >= request * 8);
+    let time_of_overwrites = |request_serial| {
+        let mut drive = Drive::new(config(request_serial)).unwrap();
+        let (mut now, mut rng) = (SimTime::ZERO, Rng::new(1));
+        for n in 0..9000 {
+            let lba = if n < 3000 { n } else { rng.below(3000) };
+            now = write(&mut drive, now, lba, 1);
+        }
+        let moves = drive.counters().programs[Cause::Gc as usize];
+        (now.since(SimTime::ZERO), moves)
+    };
+    let ((plain, moves), (slow, same)) =
+        (time_of_overwrites(SimSpan::ZERO), time_of_overwrites(SimSpan::from_us(1_000)));
+    assert_eq!(moves, same, "what cleaning moves does not hang on its time");
+    let requests = 2 * (9000 + moves);
+    let bound = SimSpan::from_us(900) * requests;
+    assert!(slow > bound, "{slow} for {requests} requests of 1 ms, {plain} without");
+}
+
 #[test]
 fn the_update_of_the_map_keeps_the_controller_busy() {
     let access = SimSpan::from_us(50);

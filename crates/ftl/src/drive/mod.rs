@@ -482,12 +482,23 @@ impl Drive {
         let config = &self.config;
         let (more, handling) = match command {
             Command::Write { range, .. } => (
-                config.write_serial_4k * range.blocks,
+                config.write_serial_4k * range.blocks + config.requests_of(range.blocks),
                 config.write_command.unwrap_or(config.command),
             ),
+            Command::Read { range, .. } => (config.requests_of(range.blocks), config.command),
             _ => (SimSpan::ZERO, config.command),
         };
         self.controller.take(at, config.command_serial + more) + handling
+    }
+
+    /// Returns when the controller has a core for moving a page: one request to read it, and one to
+    /// program it.
+    #[inline]
+    fn take_move(&mut self, at: SimTime) -> SimTime {
+        match self.config.request_serial {
+            SimSpan::ZERO => at,
+            request => self.controller.take(at, request * 2),
+        }
     }
 
     /// Keeps the controller busy with its map: commands that come meanwhile wait.

@@ -81,10 +81,10 @@ mod tests {
         assert_eq!(at("femu-32g", "1", None), []);
         assert_eq!(at("femu-32g", "1/32", None), []);
         assert_eq!(at("femu-32g", "1/64", None), [("flash.pages_per_block", 8.0, 4.0, 32.0)]);
-        let found = at("openssd-230g", "1/32", None);
+        let found = at("openssd-230g", "1/16", None);
         let [("host.write_buffer", value, asked, below)] = found[..] else { panic!("{found:?}") };
-        assert!(value > asked && below < 32.0, "{found:?}");
-        assert_eq!(at("openssd-230g", "1/32", Some(1 << 20)), [], "the run's own is not shrunk");
+        assert!(value > asked && below < 16.0, "{found:?}");
+        assert_eq!(at("openssd-230g", "1/16", Some(1 << 20)), [], "the run's own is not shrunk");
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl Profile {
         let us = |key, us| self.us(key, us);
         let link = |key, rate| self.per_4k(key, rate);
         let serial_4k = host.write_serial_4k_us.unwrap_or_default();
+        let request = host.request_serial_us.unwrap_or_default();
         Ok(DriveConfig {
             buffer_pages: self.buffer_pages(overrides, scale, scaled)?,
             buffer_order: self.buffer_order()?,
@@ -123,6 +124,7 @@ impl Profile {
                 host.command_serial_us.unwrap_or_default(),
             )?,
             write_serial_4k: us("host.write_serial_4k_us", serial_4k)?,
+            request_serial: us("host.request_serial_us", request)?,
             flush: us("host.flush_us", host.flush_us.unwrap_or_default())?,
             fua: us("host.fua_us", host.fua_us.unwrap_or_default())?,
             cores: self.int("host.cores", host.cores.unwrap_or(1), 1, 256)?,

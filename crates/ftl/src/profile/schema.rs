@@ -127,6 +127,9 @@ table! {
         write_command_us: f64,
         /// Added to `command_serial_us` for each 4 KiB of a write. Left out: none.
         write_serial_4k_us: f64,
+        /// Time of a core for each request that firmware hands to hardware: 4 KiB over the link, a
+        /// page to read or to program, for the host or in cleaning. Left out: none.
+        request_serial_us: f64,
         /// From the end of the programs that a flush waits for to its own. Left out: none.
         flush_us: f64,
         /// From the end of a FUA write's programs to its own. Left out: none.

@@ -194,6 +194,7 @@ impl ZoneLayout {
                 write_command: None,
                 command_serial: SimSpan::ZERO,
                 write_serial_4k: SimSpan::ZERO,
+                request_serial: SimSpan::ZERO,
                 flush: SimSpan::ZERO,
                 fua: SimSpan::ZERO,
                 zones: None,

@@ -274,8 +274,10 @@ impl ZonedDrive {
         let (more, handling) = match command {
             Command::Write { range: BlockRange { blocks, .. }, .. }
             | Command::Append { blocks, .. } => {
-                (config.write_serial_4k * *blocks, config.write_command.unwrap_or(config.command))
+                let serial = config.write_serial_4k * *blocks + config.requests_of(*blocks);
+                (serial, config.write_command.unwrap_or(config.command))
             }
+            Command::Read { range, .. } => (config.requests_of(range.blocks), config.command),
             _ => (SimSpan::ZERO, config.command),
         };
         self.controller.take(at, config.command_serial + more) + handling

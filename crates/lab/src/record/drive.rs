@@ -62,6 +62,7 @@ fn timing(config: &DriveConfig) -> DriveTiming {
         write_command_ns: config.write_command.unwrap_or(config.command).as_ns(),
         command_serial_ns: config.command_serial.as_ns(),
         write_serial_4k_ns: config.write_serial_4k.as_ns(),
+        request_serial_ns: config.request_serial.as_ns(),
         flush_ns: config.flush.as_ns(),
         fua_ns: config.fua.as_ns(),
         cores: config.cores,

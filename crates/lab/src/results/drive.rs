@@ -69,6 +69,9 @@ pub struct DriveTiming {
     pub command_serial_ns: u64,
     /// Added to it for each 4 KiB of a write.
     pub write_serial_4k_ns: u64,
+    /// Time of a core for each 4 KiB over the link, and for each page read or programmed.
+    #[serde(default)]
+    pub request_serial_ns: u64,
     /// A flush, from the end of the programs that it waits for.
     #[serde(default)]
     pub flush_ns: u64,
