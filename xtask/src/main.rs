@@ -61,7 +61,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 31] = [
+const CHORES: [Chore; 32] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "truth-times",
@@ -162,6 +162,11 @@ const CHORES: [Chore; 31] = [
         name: "truth",
         about: "the jobs that Linux 6.12 ran, here; renews the table in docs/bench-against-linux.md (4 minutes)",
         run: truth,
+    },
+    Chore {
+        name: "iplfs-discards",
+        about: "tell our interval map the discards that IPLFS's authors published: cargo xtask iplfs-discards FILE (a minute)",
+        run: iplfs_discards,
     },
     Chore {
         name: "figures",
@@ -395,6 +400,20 @@ fn truth(_: &[String]) -> Result<(), String> {
     cargo(&arguments, &[], &[])?;
     let zoned = ["test", "--release", "-p", "dovetail-f2fs", "--test", "all", "zoned_truth::"];
     cargo(&[&zoned[..], &["--", "--include-ignored", "--nocapture"]].concat(), &[], &[])
+}
+
+fn iplfs_discards(extra: &[String]) -> Result<(), String> {
+    let [file] = extra else {
+        return Err(
+            "cargo xtask iplfs-discards FILE: the file is data_WARM_DATA of the repository \
+                    ESOS-Lab/IPLFS, in exp_tools/compaction/fileserver_30min/submit"
+                .into(),
+        );
+    };
+    let file = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+    let test = ["test", "-p", "dovetail-papers", "--lib", "published_discards"];
+    let arguments = [&test[..], &["--", "--ignored", "--nocapture"]].concat();
+    cargo(&arguments, &[], &[("IPLFS_DISCARDS", &file.to_string_lossy())])
 }
 
 fn fio_plot(_: &[String]) -> Result<(), String> {

@@ -476,31 +476,6 @@ impl Drive {
         self.config.map_access * u64::from(cost.accesses)
     }
 
-    /// Returns when the controller has looked at a command: each core takes one after the other.
-    #[inline]
-    fn take_command(&mut self, at: SimTime, command: &Command<'_>) -> SimTime {
-        let config = &self.config;
-        let (more, handling) = match command {
-            Command::Write { range, .. } => (
-                config.write_serial_4k * range.blocks + config.requests_of(range.blocks),
-                config.write_command.unwrap_or(config.command),
-            ),
-            Command::Read { range, .. } => (config.requests_of(range.blocks), config.command),
-            _ => (SimSpan::ZERO, config.command),
-        };
-        self.controller.take(at, config.command_serial + more) + handling
-    }
-
-    /// Returns when the controller has a core for moving a page: one request to read it, and one to
-    /// program it.
-    #[inline]
-    fn take_move(&mut self, at: SimTime) -> SimTime {
-        match self.config.request_serial {
-            SimSpan::ZERO => at,
-            request => self.controller.take(at, request * 2),
-        }
-    }
-
     /// Keeps the controller busy with its map: commands that come meanwhile wait.
     #[inline]
     fn occupy_controller(&mut self, cost: MapCost) {
@@ -616,7 +591,7 @@ impl Drive {
     ) -> Result<Completion, DeviceError> {
         self.before_command(at)?;
         self.translation.begin_request(0);
-        let at = self.take_command(at, &command);
+        let at = self.controller.take_command(at, &command, &self.config);
         let promise = Promise::of(&command);
         let done = match command {
             Command::Devirtualize(asked) => return self.devirtualize(at, asked),

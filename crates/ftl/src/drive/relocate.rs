@@ -79,7 +79,7 @@ impl Drive {
         at: SimTime,
         moving: &mut Moving,
     ) -> Result<SimTime, DeviceError> {
-        let at = self.take_move(at);
+        let at = self.controller.take_move(at, &self.config);
         let (ready, readable) = self.read_for(at, moving.ppn, ReadCause::Move)?;
         moving.readable = readable;
         Ok(ready)

@@ -26,7 +26,7 @@ use dovetail_block::{
     Hints, Query, ZoneEvent, ZoneTable, performs_at_once,
 };
 use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Nand, NandConfig, Seq, Token};
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_time::SimTime;
 
 use crate::config::{ConfigError, DriveConfig};
 use crate::controller::Controller;
@@ -269,20 +269,6 @@ impl ZonedDrive {
         self.info().check(range, data)
     }
 
-    fn take_command(&mut self, at: SimTime, command: &Command<'_>) -> SimTime {
-        let config = &self.config;
-        let (more, handling) = match command {
-            Command::Write { range: BlockRange { blocks, .. }, .. }
-            | Command::Append { blocks, .. } => {
-                let serial = config.write_serial_4k * *blocks + config.requests_of(*blocks);
-                (serial, config.write_command.unwrap_or(config.command))
-            }
-            Command::Read { range, .. } => (config.requests_of(range.blocks), config.command),
-            _ => (SimSpan::ZERO, config.command),
-        };
-        self.controller.take(at, config.command_serial + more) + handling
-    }
-
     fn link(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
         transfer(&mut self.link_backlog_until, at, ready, self.config.link_4k * blocks)
     }
@@ -297,7 +283,7 @@ impl ZonedDrive {
     }
 
     fn perform(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        let at = self.take_command(at, &command);
+        let at = self.controller.take_command(at, &command, &self.config);
         let promise = Promise::of(&command);
         let done = match command {
             Command::Read { range, into } => self.read(at, range, into)?,
