@@ -91,7 +91,7 @@ pub struct DriveConfig {
     /// Added to `command_serial` for each 4 KiB of a write.
     pub write_serial_4k: SimSpan,
     /// Time of a core for each request that firmware hands to hardware: 4 KiB over the link, a page
-    /// to read or to program, for the host or in cleaning.
+    /// to read or to program, of the host's or the drive's own. Erases take none.
     pub request_serial: SimSpan,
     /// A flush takes so long from when all that it waits for is on flash; one comes after another.
     pub flush: SimSpan,
@@ -305,13 +305,6 @@ impl DriveConfig {
     /// Blocks of 4 KiB in a page.
     pub(crate) fn subpages(&self) -> u32 {
         self.nand.geometry.subpages_per_page()
-    }
-
-    /// A core's time for the requests of a command on so many blocks: each block over the link, and
-    /// each page.
-    pub(crate) fn requests_of(&self, blocks: u64) -> SimSpan {
-        let pages = blocks.div_ceil(u64::from(self.subpages()));
-        self.request_serial * (blocks + pages)
     }
 
     /// Blocks that the host can address.

@@ -1,4 +1,5 @@
-//! The controller: how many commands it takes, and how long its map keeps it busy.
+//! The controller: how many commands it takes, and how long its map and the requests to its hardware
+//! keep it busy.
 
 use dovetail_block::{BlockRange, Command};
 use dovetail_time::{SimSpan, SimTime};
@@ -20,7 +21,7 @@ impl Controller {
         Self { first: SimTime::ZERO, others }
     }
 
-    /// Returns when a core has looked at a command: each takes one after the other.
+    /// Returns when a core has looked at a command: each core takes one after the other.
     #[inline]
     pub(crate) fn take_command(
         &mut self,
@@ -30,24 +31,31 @@ impl Controller {
     ) -> SimTime {
         let (more, handling) = match command {
             Command::Write { range: BlockRange { blocks, .. }, .. }
-            | Command::Append { blocks, .. } => (
-                config.write_serial_4k * *blocks + config.requests_of(*blocks),
-                config.write_command.unwrap_or(config.command),
-            ),
-            Command::Read { range, .. } => (config.requests_of(range.blocks), config.command),
+            | Command::Append { blocks, .. } => {
+                (config.write_serial_4k * *blocks, config.write_command.unwrap_or(config.command))
+            }
             _ => (SimSpan::ZERO, config.command),
         };
         self.take(at, config.command_serial + more) + handling
     }
 
-    /// Returns when a core has time for moving a page: one request to read it, and one to program
-    /// it.
+    /// Hands `count` requests to the hardware, `each` of which takes a core so long; returns when
+    /// the last one is handed over. None is before its data is there, at `ready`. As the host link,
+    /// a core is kept as a backlog of work from the time of issue, `at`: a request whose data comes
+    /// later does not hold it until then.
     #[inline]
-    pub(crate) fn take_move(&mut self, at: SimTime, config: &DriveConfig) -> SimTime {
-        match config.request_serial {
-            SimSpan::ZERO => at,
-            request => self.take(at, request * 2),
+    pub(crate) fn hand_over(
+        &mut self,
+        at: SimTime,
+        ready: SimTime,
+        count: u64,
+        each: SimSpan,
+    ) -> SimTime {
+        if each == SimSpan::ZERO {
+            return ready;
         }
+        let work = each * count;
+        (self.take(at, work) + work).max(ready + each)
     }
 
     /// Keeps the core that is free first busy for `span`, from `at` at the earliest; returns when
@@ -62,6 +70,11 @@ impl Controller {
         *core = begins + span;
         begins
     }
+
+    /// Returns when no core has anything to do.
+    pub(crate) fn idle_from(&self) -> SimTime {
+        self.others.iter().copied().fold(self.first, SimTime::max)
+    }
 }
 
 #[cfg(test)]
@@ -74,5 +87,17 @@ mod tests {
         let mut two = Controller::new(2);
         let begins = [0, 0, 0, 5, 30].map(|at| two.take(us(at), SimSpan::from_us(10)));
         assert_eq!(begins, [us(0), us(0), us(10), us(10), us(30)]);
+        assert_eq!(two.idle_from(), us(40));
+    }
+
+    #[test]
+    fn requests_wait_for_the_core_and_for_their_data() {
+        let us = |n: u64| SimTime::from_ns(n * 1000);
+        let mut core = Controller::new(1);
+        let mut hand_over =
+            |at, ready, count| core.hand_over(us(at), us(ready), count, SimSpan::from_us(10));
+        assert_eq!(hand_over(0, 0, 3), us(30), "one after the other");
+        assert_eq!(hand_over(0, 100, 1), us(110), "its data is there at 100");
+        assert_eq!(hand_over(0, 0, 1), us(50), "the core did not wait for that");
     }
 }

@@ -261,7 +261,7 @@ impl Log {
     }
 }
 
-/// Zones of 16 GiB that `openssd-230g` can write: 230 GiB 3,000 times.
+/// Zones of 16 GiB that a drive of 230 GiB of TLC flash can write: 3,000 times all of it.
 const LIFETIME_ZONES: u64 = 3_000 * 230 / 16;
 
 #[test]

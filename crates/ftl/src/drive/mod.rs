@@ -330,7 +330,8 @@ impl Drive {
 
     /// Returns when all that the drive was told so far is through.
     pub fn idle_from(&self) -> SimTime {
-        self.medium.nand().idle_from().max(self.link_backlog_until).max(self.write_link_until)
+        let links = self.link_backlog_until.max(self.write_link_until);
+        self.medium.nand().idle_from().max(links).max(self.controller.idle_from())
     }
 
     /// Remembers from now on what [`Drive::into_unrecovered_at`] needs; memory grows with every
@@ -483,10 +484,18 @@ impl Drive {
         self.controller.take(self.at_work, span);
     }
 
+    /// Returns when a core has handed requests to the flash or to the link whose data is there at
+    /// `ready`.
+    #[inline]
+    fn hand_over(&mut self, ready: SimTime, requests: u64) -> SimTime {
+        self.controller.hand_over(self.at_work, ready, requests, self.config.request_serial)
+    }
+
     /// Moves blocks over the host link. Like a flash channel, the link is kept as a backlog of
     /// work, here from the time of issue: a read whose data is ready only later does not block it
     /// until then.
     fn link(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
+        let ready = self.hand_over(ready, blocks);
         let span = self.config.link_4k * blocks;
         transfer(&mut self.link_backlog_until, at, ready, span)
     }
@@ -494,7 +503,10 @@ impl Drive {
     /// As [`Drive::link`], for what the host writes.
     fn link_in(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
         match self.config.link_write_4k {
-            Some(each) => transfer(&mut self.write_link_until, at, ready, each * blocks),
+            Some(each) => {
+                let ready = self.hand_over(ready, blocks);
+                transfer(&mut self.write_link_until, at, ready, each * blocks)
+            }
             None => self.link(at, ready, blocks),
         }
     }

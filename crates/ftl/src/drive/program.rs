@@ -86,6 +86,7 @@ impl Drive {
         cause: Cause,
     ) -> Result<SimTime, DeviceError> {
         let erased = self.erased_page(at, frontier)?;
+        let at = self.hand_over(at, 1);
         let programmed = match self.medium.program(at, erased, page)? {
             Some(programmed) => programmed,
             None => self.program_elsewhere(at, frontier, page)?,
@@ -112,6 +113,7 @@ impl Drive {
         loop {
             self.counters.program_failures += 1;
             let erased = self.erased_page_anywhere(at, frontier)?;
+            let at = self.hand_over(at, 1);
             if let Some(programmed) = self.medium.program_again(at, erased, page)? {
                 return Ok(programmed);
             }

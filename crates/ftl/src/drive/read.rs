@@ -89,6 +89,7 @@ impl Drive {
         lba: Lba,
     ) -> Result<SimTime, DeviceError> {
         self.counters.flash_reads[ReadCause::Host as usize] += 1;
+        let at = self.hand_over(at, 1);
         let read = self.medium.read(at, ppn, subpages * BLOCK_SIZE as u32)?;
         read.ok_or(DeviceError::Unreadable(lba))
     }

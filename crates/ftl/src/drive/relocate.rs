@@ -79,7 +79,6 @@ impl Drive {
         at: SimTime,
         moving: &mut Moving,
     ) -> Result<SimTime, DeviceError> {
-        let at = self.controller.take_move(at, &self.config);
         let (ready, readable) = self.read_for(at, moving.ppn, ReadCause::Move)?;
         moving.readable = readable;
         Ok(ready)
@@ -178,6 +177,7 @@ impl Drive {
         cause: ReadCause,
     ) -> Result<(SimTime, bool), DeviceError> {
         self.counters.flash_reads[cause as usize] += 1;
+        let at = self.hand_over(at, 1);
         let read = self.medium.read(at, ppn, self.geometry().page_bytes)?;
         Ok((read.unwrap_or(at), read.is_some()))
     }

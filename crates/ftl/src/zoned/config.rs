@@ -194,7 +194,6 @@ impl ZoneLayout {
                 write_command: None,
                 command_serial: SimSpan::ZERO,
                 write_serial_4k: SimSpan::ZERO,
-                request_serial: SimSpan::ZERO,
                 flush: SimSpan::ZERO,
                 fua: SimSpan::ZERO,
                 zones: None,
@@ -288,6 +287,10 @@ fn check(drive: &DriveConfig, wanted: &ZoneConfig) -> Result<(), ConfigError> {
             "max_active is at least 1: each active zone needs memory of its own",
         ),
         (wanted.max_open > wanted.max_active, "max_open is at most max_active"),
+        (
+            drive.request_serial != SimSpan::ZERO,
+            "a zoned drive has no time for each request to its hardware; leave host.request_serial_us out",
+        ),
         (drive.fdp.is_some(), "zones have no reclaim units; leave [fdp] or [zones] out"),
         (
             drive.remap.is_some() || drive.devirtualize.is_some() || drive.addresses.is_some(),
