@@ -411,8 +411,9 @@ fn iplfs_discards(extra: &[String]) -> Result<(), String> {
         );
     };
     let file = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
-    let test = ["test", "-p", "dovetail-papers", "--lib", "published_discards"];
-    let arguments = [&test[..], &["--", "--ignored", "--nocapture"]].concat();
+    let name = "iplfs_shadow::tests::published_discards_make_a_tree_of_the_published_size";
+    let test = ["test", "-p", "dovetail-papers", "--lib", name];
+    let arguments = [&test[..], &["--", "--exact", "--ignored", "--nocapture"]].concat();
     cargo(&arguments, &[], &[("IPLFS_DISCARDS", &file.to_string_lossy())])
 }
 

@@ -33,6 +33,10 @@ pub struct DriveConfig {
     /// The address space of the host, in blocks of 4 KiB, where that is more than it holds (a thin
     /// drive): up to 7 * 2^58. Only with a map whose memory follows what is mapped.
     pub addresses: Option<u64>,
+    /// Pages of the host's that a thin drive holds at most, also where only a part of each is live;
+    /// `None` for as many as `user_blocks` fill. See [`DriveConfig::with_spare_as_room`]. Only with
+    /// a map in memory.
+    pub room_pages: Option<u64>,
     /// Flash pages that one page of the discard journal's bitmaps tells of, where that is fewer
     /// than fit: so that tests have several of them on a small drive.
     pub pages_per_bitmap: Option<u32>,
@@ -50,6 +54,8 @@ pub struct DriveConfig {
     pub streams_by: StreamsBy,
     /// Set if pages moved by cleaning go to lines of their own.
     pub gc_apart: bool,
+    /// Set if moved pages stay on their die. Only with lines of one block, on dies of one plane.
+    pub gc_within_die: bool,
     /// Set if its streams are handles of flexible data placement (FDP), of which it keeps
     /// statistics: the isolation of what is moved.
     pub fdp: Option<Isolation>,
@@ -228,6 +234,14 @@ pub enum ConfigError {
     /// Reclaim units on a drive that cannot have them.
     #[error("fdp: {0}")]
     Fdp(&'static str),
+    /// Spare flash that is to be room, on a drive whose map lies on flash.
+    #[error("spare_is_room = true needs a map in memory; leave it or [map_cache] out")]
+    SpareIsRoom,
+    /// Moved pages that are to stay on their die, on a drive whose lines are wider.
+    #[error(
+        "gc_within_die = true needs lines = \"block\" and planes_per_die = 1; leave it out, or set these"
+    )]
+    WithinDie,
     /// A log-block map on a drive that it does not fit.
     #[error("{0}")]
     LogBlock(&'static str),
@@ -271,6 +285,8 @@ impl DriveConfig {
             streams: 1,
             streams_by: StreamsBy::Hint,
             gc_apart: true,
+            gc_within_die: false,
+            room_pages: None,
             fdp: None,
             foreground_lines: 0,
             background_lines: 0,
@@ -369,7 +385,8 @@ impl DriveConfig {
 
     /// Logical pages of the host's that the drive holds at once.
     pub(crate) fn capacity_pages(&self) -> u64 {
-        self.user_blocks.div_ceil(u64::from(self.subpages()))
+        let of_user = self.user_blocks.div_ceil(u64::from(self.subpages()));
+        self.room_pages.filter(|_| self.counts_room()).unwrap_or(of_user)
     }
 
     /// The name of its map.
@@ -486,6 +503,7 @@ impl DriveConfig {
         self.check_map_cache()?;
         self.check_remap()?;
         self.check_devirtualize()?;
+        self.check_moves()?;
         self.check_log_block()?;
         self.check_fdp()?;
         self.raise_segments();
@@ -493,6 +511,16 @@ impl DriveConfig {
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
         self.check_room()?;
         Ok(self)
+    }
+
+    /// The same drive, which fills its spare flash, too, if it has more addresses than room: as far
+    /// as it can still clean.
+    #[must_use]
+    pub fn with_spare_as_room(mut self) -> Self {
+        let lines = u64::from(self.good_lines()).saturating_sub(self.lines_beside());
+        let beside = self.pages_beside() + u64::from(self.line_pages()) * 2;
+        self.room_pages = Some((lines * self.pages_filled()).saturating_sub(beside));
+        self
     }
 
     fn check_addresses(&self) -> Result<(), ConfigError> {
@@ -508,6 +536,9 @@ impl DriveConfig {
 
     fn check_map_cache(&self) -> Result<(), ConfigError> {
         let Some(MapCacheConfig { page_entries, .. }) = self.map_cache else { return Ok(()) };
+        if self.room_pages.is_some() {
+            return Err(ConfigError::SpareIsRoom);
+        }
         let most = most_page_entries(&self.nand.geometry);
         if page_entries.is_power_of_two() && (2..=most).contains(&page_entries) {
             return Ok(());
@@ -579,6 +610,11 @@ impl DriveConfig {
             .iter()
             .find(|(broken, _)| *broken)
             .map_or(Ok(()), |(_, rule)| Err(ConfigError::Cells(rule)))
+    }
+
+    fn check_moves(&self) -> Result<(), ConfigError> {
+        let may = self.shape == LineShape::Block && self.nand.geometry.planes_per_die == 1;
+        if self.gc_within_die && !may { Err(ConfigError::WithinDie) } else { Ok(()) }
     }
 
     fn check_log_block(&self) -> Result<(), ConfigError> {
@@ -659,30 +695,47 @@ impl DriveConfig {
         }
     }
 
-    fn check_room(&self) -> Result<(), ConfigError> {
+    /// Pages that it holds beside those of the host.
+    fn pages_beside(&self) -> u64 {
         // What a power cut brings back may bring a translation page with it.
         let freed =
             self.pages_freed_at_once().unwrap_or(0) * if self.map_cache.is_some() { 2 } else { 1 };
-        let pages = self.capacity_pages()
-            + freed
-            + u64::from(metadata::system_pages(self))
-            + self.translation_pages();
-        let line_pages = self.line_pages();
-        let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
-        let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;
-        let open = self.frontiers().len() as u32 * self.groups();
+        freed + u64::from(metadata::system_pages(self)) + self.translation_pages()
+    }
+
+    /// Pages of a line that are filled at least.
+    fn pages_filled(&self) -> u64 {
         // a run of cleaning may end within a word line; data lines of a log-block map have no rest
         let rest = if self.log_block.is_some() { 0 } else { self.pages_at_once() - 1 };
-        let filled = line_pages - rest;
-        let needed = pages.div_ceil(u64::from(filled))
-            + u64::from(open)
-            + u64::from(self.foreground_lines)
+        u64::from(self.line_pages() - rest)
+    }
+
+    /// Lines that it needs beside those that hold pages.
+    fn lines_beside(&self) -> u64 {
+        u64::from(self.open_lines())
+            + u64::from(self.foreground_lines.max(self.least_reserve()))
             + u64::from(self.single_cache.map_or(0, |cache| cache.static_lines))
             + self.log_lines()
-            + 1;
+            + 1
+    }
+
+    fn open_lines(&self) -> u32 {
+        self.frontiers().len() as u32 * self.groups()
+    }
+
+    fn good_lines(&self) -> u32 {
+        let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
+        self.nand.geometry.pages().saturating_sub(bad_pages) / self.line_pages()
+    }
+
+    fn check_room(&self) -> Result<(), ConfigError> {
+        let pages = self.capacity_pages() + self.pages_beside();
+        let needed = pages.div_ceil(self.pages_filled()) + self.lines_beside();
+        let lines = self.good_lines();
         if u64::from(lines) >= needed {
             return Ok(());
         }
+        let (line_pages, open) = (self.line_pages(), self.open_lines());
         let line_kib = u64::from(line_pages) * u64::from(self.subpages()) * BLOCK_SIZE / 1024;
         Err(ConfigError::TooSmall { lines, line_kib, open, reserve: self.foreground_lines, needed })
     }

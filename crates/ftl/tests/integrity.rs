@@ -68,6 +68,9 @@ pub(crate) fn config(rng: &mut Rng) -> DriveConfig {
     let least_garbage = if plain.seed.is_multiple_of(2) { 0 } else { geometry.pages_per_block / 2 };
     let command_serial = SimSpan::from_us(plain.seed / 2 % 3);
     let request_serial = SimSpan::from_us(plain.seed / 96 % 2 * 3);
+    let gc_within_die = shape == LineShape::Block
+        && geometry.planes_per_die == 1
+        && (plain.seed / 384).is_multiple_of(2);
     let streams_by =
         if (plain.seed / 6).is_multiple_of(2) { StreamsBy::Hint } else { StreamsBy::Address };
     let buffer_order =
@@ -82,6 +85,7 @@ pub(crate) fn config(rng: &mut Rng) -> DriveConfig {
         least_garbage,
         command_serial,
         request_serial,
+        gc_within_die,
         streams_by,
         buffer_order,
         fdp,
@@ -187,7 +191,9 @@ impl Space {
 /// A small drive with seven areas of addresses.
 fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
     let sparse: Vec<_> = mapping::SCHEMES.iter().filter(|scheme| scheme.sparse).collect();
-    DriveConfig { addresses: Some(AREAS * AREA_BLOCKS), scheme: pick(rng, &sparse), ..plain }
+    let thin =
+        DriveConfig { addresses: Some(AREAS * AREA_BLOCKS), scheme: pick(rng, &sparse), ..plain };
+    if (thin.seed / 192).is_multiple_of(2) { thin } else { thin.with_spare_as_room() }
 }
 
 /// A small drive that remaps.
@@ -220,6 +226,7 @@ fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
         pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         remap: Some(RemapConfig { limits, store }),
         devirtualize: None,
+        room_pages: None,
         ..plain
     }
 }
@@ -239,6 +246,7 @@ fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     DriveConfig {
         map_cache: Some(MapCacheConfig { policy, bytes, page_entries }),
         user_blocks,
+        room_pages: None,
         ..plain
     }
 }

@@ -107,22 +107,30 @@ fn a_drive_says_that_it_is_thin_and_others_do_not() {
 
 #[test]
 fn what_there_is_room_for_can_be_written_wherever_it_lies() {
-    for buffer_pages in [0, 64] {
-        let mut host = Host::new(DriveConfig { buffer_pages, ..large_pages() });
+    let all_flash = large_pages().with_spare_as_room();
+    let most = all_flash.room_pages.unwrap();
+    assert!(most > CAPACITY, "{most} pages of 2,048");
+    let drives = [(0, large_pages()), (64, large_pages()), (0, all_flash.clone()), (64, all_flash)];
+    for (buffer_pages, config) in drives {
+        let capacity = config.room_pages.unwrap_or(CAPACITY);
+        let mut host = Host::new(DriveConfig { buffer_pages, ..config });
+        assert_eq!(host.drive.info().capabilities.thin.unwrap().pages, capacity);
         // Four blocks of one page, and one of another: two pages.
         host.write(LAST - 4, 4).unwrap();
         host.write(AREA_BLOCKS - 1, 1).unwrap();
-        assert_eq!(host.free_blocks(), CAPACITY - 2, "{buffer_pages} pages of buffer");
+        assert_eq!(host.free_blocks(), capacity - 2, "{buffer_pages} pages of buffer");
         host.write(AREA_BLOCKS - 2, 1).unwrap();
         assert_eq!(
             host.free_blocks(),
-            CAPACITY - 2,
+            capacity - 2,
             "a page that is there has room for its other blocks"
         );
         let far = |i: u64| (i % AREAS) * AREA_BLOCKS + 5 * i * i + 7;
         let room = host.free_blocks();
         (0..room).for_each(|i| host.write(far(i), 1).unwrap());
         assert_eq!(host.free_blocks(), 0);
+        // it can still clean
+        (0..3 * room).for_each(|i| host.write(far(7 * i % room), 1).unwrap());
         assert_eq!(host.write(1 << 40, 1), Err(DeviceError::NoRoom));
         host.write(AREA_BLOCKS - 4, 4).unwrap();
         assert_eq!(
@@ -400,5 +408,21 @@ fn scattered_pages_of_a_paged_map_take_room_for_their_translation_pages() {
         // What lies together needs no more room than it has.
         host.discard(0, LAST);
         host.write(0, CAPACITY - 64).unwrap();
+    }
+}
+
+/// The firmware of that drive counts no room: pages of which a part is dead fill its spare flash.
+#[test]
+fn a_profile_may_have_its_spare_flash_filled() {
+    for scale in ["1", "1/16", "1/64"] {
+        let overrides = Overrides {
+            scale: scale.parse().ok(),
+            addresses: Some("iplfs".into()),
+            map: Some("interval".into()),
+            ..Overrides::default()
+        };
+        let config = Profile::load("openssd-230g").unwrap().resolve(&overrides).unwrap();
+        let room = config.room_pages.unwrap() as f64 * 4.0 / config.user_blocks as f64;
+        assert!((1.05..1.12).contains(&room), "at {scale} {room} of the capacity");
     }
 }

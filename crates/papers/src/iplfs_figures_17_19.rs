@@ -37,7 +37,7 @@ const WARM_DATA: u64 = 2;
 const HOT_NODE: u64 = 4;
 const WARM_NODE: u64 = 5;
 
-/// Compacts all that gets smaller by it: so figure 18 was made, as the published discards show (see
+/// Compacts all that does not get larger by it: so figure 18 was made, as the published discards show (see
 /// `iplfs_shadow.rs`).
 pub(crate) const ALL: CompactionPolicy =
     CompactionPolicy { kept_percent: 100, ..CompactionPolicy::PUBLISHED };
@@ -168,7 +168,7 @@ fn figure_18(shadow: &mut Shadow) -> Vec<Comparison> {
             agrees: (1.06..=1.2).contains(&(fixed[0] / hole)),
         },
         Comparison::shown(
-            "figure 18: the same with our entries of directories of 4 bytes, in place of the published code's 2",
+            "figure 18: the same as our map stands in memory, with 4 bytes a region and no bitmap",
             format!("{:+.1} %", (own[2] / own[0] - 1.0) * 100.0),
         ),
         Comparison::shown(

@@ -116,7 +116,7 @@ fn timing(timing: &DriveTiming) -> String {
     format!(
         "Page read {}, program {}, erase {}; 4 KiB over a channel {}, over the link {} (read) and {} \
          (write); a command {} (write {}), of which no other is taken for {} and {} more for 4 KiB of a write, \
-         {} for each 4 KiB moved and each page read or programmed, on {} core{}; a flush {} and a write with FUA {} beyond their programs; an access to the map {}.",
+         {} for each 4 KiB over the link and each page read or programmed, on {} core{}; a flush {} and a write with FUA {} beyond their programs; an access to the map {}.",
         page(&timing.cell_read_ns, timing.read_ns),
         page(&timing.cell_program_ns, timing.program_ns),
         list(&[timing.erase_ns]),

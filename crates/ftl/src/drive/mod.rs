@@ -564,7 +564,8 @@ impl Drive {
                 thin: self
                     .config
                     .addresses
-                    .map(|_| Thin::new(self.config.user_blocks, self.config.subpages())),
+                    .map(|_| Thin::new(self.config.user_blocks, self.config.subpages()))
+                    .map(|thin| Thin { pages: self.config.capacity_pages(), ..thin }),
                 zones: None,
                 reclaim_units: self.config.reclaim_units(),
             },

@@ -86,6 +86,39 @@ impl Drive {
         cause: Cause,
     ) -> Result<SimTime, DeviceError> {
         let erased = self.erased_page(at, frontier)?;
+        self.program_erased(at, erased, frontier, page, cause)
+    }
+
+    /// As [`Drive::program_part`], of a page that was moved away from `from`.
+    pub(super) fn program_moved(
+        &mut self,
+        at: SimTime,
+        from: Ppn,
+        frontier: FrontierId,
+        page: PageToProgram<'_>,
+        cause: Cause,
+    ) -> Result<SimTime, DeviceError> {
+        let near = if self.config.gc_within_die {
+            self.medium.next_page_near(frontier, from)
+        } else {
+            None
+        };
+        let erased = match near {
+            Some(erased) => erased,
+            None => self.erased_page(at, frontier)?,
+        };
+        self.program_erased(at, erased, frontier, page, cause)
+    }
+
+    #[inline(always)]
+    fn program_erased(
+        &mut self,
+        at: SimTime,
+        erased: ErasedPage,
+        frontier: FrontierId,
+        page: PageToProgram<'_>,
+        cause: Cause,
+    ) -> Result<SimTime, DeviceError> {
         let at = self.hand_over(at, 1);
         let programmed = match self.medium.program(at, erased, page)? {
             Some(programmed) => programmed,

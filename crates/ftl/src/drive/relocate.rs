@@ -124,7 +124,7 @@ impl Drive {
         let page = PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode };
         let ready = ready.max(self.ownership.durable_at(remap)).max(self.durable_below(lpn));
         let to = to.unwrap_or_else(|| self.frontier_of_moved(lpn, stream));
-        self.program_part(ready, to, page, cause)?;
+        self.program_moved(ready, ppn, to, page, cause)?;
         self.note_moved(lpn, inode);
         Ok(())
     }
@@ -180,5 +180,56 @@ impl Drive {
         let at = self.hand_over(at, 1);
         let read = self.medium.read(at, ppn, self.geometry().page_bytes)?;
         Ok((read.unwrap_or(at), read.is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+    use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
+    use dovetail_nand::{Geometry, Lpn};
+    use dovetail_time::{Rng, SimTime};
+
+    use crate::lines::LineShape;
+    use crate::stats::Cause;
+    use crate::{Drive, DriveConfig};
+
+    /// Pages that cleaning moved to another die, and all that it moved.
+    fn moves(gc_within_die: bool) -> (u64, u64) {
+        let geometry = Geometry {
+            channels: 2,
+            dies_per_channel: 2,
+            planes_per_die: 1,
+            blocks_per_plane: 32,
+            pages_per_block: 16,
+            page_bytes: 4096,
+        };
+        let (shape, blocks) = (LineShape::Block, 1500);
+        let plain = DriveConfig::plain(geometry, blocks);
+        let mut drive = Drive::new(DriveConfig { shape, gc_within_die, ..plain }).unwrap();
+        let die = |drive: &mut Drive, lba| {
+            drive.translation.lookup(Lpn(lba)).0.map(|ppn| ppn.0 % geometry.units())
+        };
+        let (mut now, mut rng, mut away) = (SimTime::ZERO, Rng::new(1), 0);
+        for n in 0..6000 {
+            let written = if n < blocks { n } else { rng.below(blocks) };
+            let before: Vec<_> = (0..blocks).map(|lba| die(&mut drive, lba)).collect();
+            let (range, data) = (BlockRange::new(Lba(written), 1), Data::Patterns(Pattern::new(n)));
+            let write = Command::Write { range, data, hints: Hints::default(), fua: false };
+            now = drive.submit(now, write).unwrap().done;
+            away += (0..blocks)
+                .filter(|&lba| lba != written && die(&mut drive, lba) != before[lba as usize])
+                .count() as u64;
+        }
+        (away, drive.counters().programs[Cause::Gc as usize])
+    }
+
+    #[test]
+    fn moved_pages_stay_on_their_die_where_they_are_told_to() {
+        let (away, all) = moves(true);
+        assert!(all > 1000 && away * 20 < all, "{away} of {all} went to another die");
+        let (away, all) = moves(false);
+        assert!(away * 2 > all, "without it only {away} of {all} did");
     }
 }

@@ -199,6 +199,12 @@ impl Medium {
         }
     }
 
+    /// The next good page of the group that a page is in; `None` when that has no free line.
+    pub(crate) fn next_page_near(&mut self, frontier: FrontierId, ppn: Ppn) -> Option<ErasedPage> {
+        let group = self.lines.group(self.lines.line_of(ppn));
+        self.next_page(frontier, group)
+    }
+
     /// Opens a free line of a group; its blocks are told how they will be filled.
     fn open_line(&mut self, group: usize, mode: CellMode) -> Option<LineId> {
         let line = self.lines.open(group, mode)?;

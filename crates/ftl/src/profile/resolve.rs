@@ -83,6 +83,7 @@ impl Profile {
             streams: self.int("ftl.streams", ftl.streams, 1, 16)? as u8,
             streams_by: self.streams_by()?,
             gc_apart: ftl.gc_apart,
+            gc_within_die: ftl.gc_within_die.unwrap_or(false),
             fdp: self.isolation()?,
             foreground_lines: spare("ftl.gc_foreground_percent", ftl.gc_foreground_percent)?,
             background_lines: spare("ftl.gc_background_percent", ftl.gc_background_percent)?,
@@ -148,6 +149,10 @@ impl Profile {
             buffer_pages: self.buffer_asked(overrides, scale, &geometry)?,
             foreground_lines: config.foreground_lines,
             segments: segments(&config),
+        };
+        let config = match self.capacity.spare_is_room {
+            Some(true) => config.with_spare_as_room(),
+            _ => config,
         };
         let config = config.checked().map_err(|source| self.config_error(source))?;
         let floors = floors(&asked, &config).into_iter();

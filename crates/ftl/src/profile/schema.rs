@@ -76,6 +76,9 @@ table! {
         /// `capacity` if it is left out: as many addresses as room. `iplfs`: seven areas of 2^58
         /// blocks.
         addresses: String,
+        /// Set if a drive with more addresses than room fills its spare flash, too. Left out: it
+        /// takes as many flash pages as `user` has, also where only a part of them is live.
+        spare_is_room: bool,
     }
 }
 
@@ -168,6 +171,8 @@ table! {
         streams_by: String,
         /// Least garbage of a line that is cleaned before writes have to wait. Left out: none.
         gc_least_garbage_percent: f64,
+        /// Set if moved pages stay on their die. Left out: they go to the die whose turn it is.
+        gc_within_die: bool,
     }
 }
 

@@ -26,13 +26,15 @@ pub struct CompactionPolicy {
     pub period: SimSpan,
     /// The choice of regions for a node that is built anew.
     pub regions: RegionSize,
-    /// The size by which it is judged.
+    /// The way in which the node's size before and after is counted for `kept_percent`. What
+    /// compaction frees is counted as it stands in memory.
     pub size: NodeSize,
 }
 
 impl CompactionPolicy {
     /// The paper's (IPLFS paper §5.3 and §6.4): an efficiency below 50 %, smaller by 30 %, every 30
-    /// s, regions of the smallest hole's size.
+    /// s, regions of the smallest hole's size. Sizes are those of this drive's memory, which the
+    /// policy is to save.
     pub const PAPER: Self = Self {
         candidate_percent: 50,
         kept_percent: 70,
@@ -88,8 +90,8 @@ pub(super) struct Scan {
 }
 
 impl IntervalMap {
-    /// Tells the map what time it is, so that it does what is due: every 30 s it compacts the
-    /// candidates there are, a bounded number of them in each call.
+    /// Tells the map what time it is, so that it does what is due: once in the policy's period it
+    /// compacts the candidates there are, a bounded number of them in each call.
     pub fn tick(&mut self, now: SimTime) -> Compaction {
         if now >= self.scan.last + self.policy.period {
             self.scan = Scan { last: now, left: self.candidates.len(), sparse: true };

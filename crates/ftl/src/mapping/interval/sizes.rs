@@ -62,7 +62,7 @@ fn published(coverage: &Coverage, layout: Layout) -> u64 {
         + u64::from(coverage.pages()) * ENTRY
 }
 
-/// Runs that do not begin where another one ends: those that do share their start (§5.3).
+/// Groups of runs that adjoin: each group has one start (§5.3).
 fn apart(runs: &[CoveredRun]) -> u64 {
     runs.chunk_by(|run, next| run.end() == next.first).count() as u64
 }
@@ -91,7 +91,7 @@ impl IntervalMap {
 mod tests {
     use super::super::coverage::RegionSize;
     use super::*;
-    use dovetail_block::Lba;
+    use dovetail_block::{AREA_BLOCKS, Lba};
     use dovetail_nand::Ppn;
 
     /// IPLFS paper §5.3: 4,624 bytes for a segment of pages of 16 KiB, 144 MiB for 512 GiB of them in
@@ -119,9 +119,18 @@ mod tests {
     #[test]
     fn the_nodes_of_a_map_are_counted_one_by_one() {
         let mut map = IntervalMap::new(Layout::new(4).unwrap(), 0);
-        for block in [0, 3 * 4096, (7 << 55) + 100] {
+        for block in [0, 3 * 4096, 2 * AREA_BLOCKS + 100, 5 * AREA_BLOCKS] {
             map.update(map.layout().page_of(Lba(block)).unwrap(), Some(Ppn(1)));
         }
+        let segment = 5 * AREA_BLOCKS + 4 * 4096;
+        for block in (segment..segment + 4096).step_by(4) {
+            map.update(map.layout().page_of(Lba(block)).unwrap(), Some(Ppn(1)));
+        }
+        for block in (segment + 512..segment + 2048).step_by(4) {
+            map.update(map.layout().page_of(Lba(block)).unwrap(), None);
+        }
+        map.compact_all();
+        assert!(map.memory().directories > 0, "a compacted node is among them");
         let memory = map.memory();
         let own = memory.map_nodes + memory.directories + memory.tables;
         assert_eq!(map.nodes_bytes(NodeSize::Own), own);
