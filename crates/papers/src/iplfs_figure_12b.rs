@@ -16,7 +16,7 @@ pub(crate) const FIGURE: Figure = Figure {
             start and 36 at the end; F2FS falls from 65 to 8, then to 4. For longer no drive of pages of 16 KiB holds the file: blocks of a log that is only appended to die \
             independently, a page of four is live until the last of them dies, and the live data then take 1 + 1/2 + 1/3 + 1/4 = 2.08 times their size of flash. At a reduced scale \
             F2FS keeps a larger part to itself, so that the file has 190 GiB there. A run for which the drive has no room says so.",
-    reduced: 64,
+    reduced: 8,
     run,
     sensitivity: None,
 };
