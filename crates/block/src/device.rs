@@ -48,7 +48,8 @@ pub struct Thin {
     /// Blocks that take room together, a power of two up to 64: a run of so many, at a multiple of
     /// that, takes the room of all of them as soon as one holds something.
     pub blocks_per_page: u32,
-    /// Of these there is room for so many. A part of a device ([`DeviceInfo::part`]) may hold fewer
+    /// Of these there is room for so many: what `capacity` fills, or more, where pages of which a
+    /// part is empty may take spare room. A part of a device ([`DeviceInfo::part`]) may hold fewer
     /// blocks and shares this room.
     pub pages: u64,
 }

@@ -33,10 +33,9 @@ pub struct DriveConfig {
     /// The address space of the host, in blocks of 4 KiB, where that is more than it holds (a thin
     /// drive): up to 7 * 2^58. Only with a map whose memory follows what is mapped.
     pub addresses: Option<u64>,
-    /// Pages of the host's that a thin drive holds at most, also where only a part of each is live;
-    /// `None` for as many as `user_blocks` fill. See [`DriveConfig::with_spare_as_room`]. Only with
-    /// a map in memory.
-    pub room_pages: Option<u64>,
+    /// Set if a thin drive takes all pages but those that it needs to clean, also where only a part
+    /// of each is live. Otherwise it takes as many as `user_blocks` fill. Only with a map in memory.
+    pub spare_is_room: bool,
     /// Flash pages that one page of the discard journal's bitmaps tells of, where that is fewer
     /// than fit: so that tests have several of them on a small drive.
     pub pages_per_bitmap: Option<u32>,
@@ -234,8 +233,10 @@ pub enum ConfigError {
     /// Reclaim units on a drive that cannot have them.
     #[error("fdp: {0}")]
     Fdp(&'static str),
-    /// Spare flash that is to be room, on a drive whose map lies on flash.
-    #[error("spare_is_room = true needs a map in memory; leave it or [map_cache] out")]
+    /// Spare flash that is to be room, on a thin drive whose map lies on flash.
+    #[error(
+        "spare_is_room = true needs a map in memory; set it to false, or leave the map's cache out"
+    )]
     SpareIsRoom,
     /// Moved pages that are to stay on their die, on a drive whose lines are wider.
     #[error(
@@ -286,7 +287,7 @@ impl DriveConfig {
             streams_by: StreamsBy::Hint,
             gc_apart: true,
             gc_within_die: false,
-            room_pages: None,
+            spare_is_room: false,
             fdp: None,
             foreground_lines: 0,
             background_lines: 0,
@@ -386,7 +387,17 @@ impl DriveConfig {
     /// Logical pages of the host's that the drive holds at once.
     pub(crate) fn capacity_pages(&self) -> u64 {
         let of_user = self.user_blocks.div_ceil(u64::from(self.subpages()));
-        self.room_pages.filter(|_| self.counts_room()).unwrap_or(of_user)
+        if self.fills_spare() { of_user.max(self.most_pages()) } else { of_user }
+    }
+
+    fn fills_spare(&self) -> bool {
+        self.spare_is_room && self.counts_room() && self.map_cache.is_none()
+    }
+
+    /// Pages of the host's that it can hold and still clean.
+    fn most_pages(&self) -> u64 {
+        let lines = u64::from(self.good_lines()).saturating_sub(self.lines_beside());
+        (lines * self.pages_filled()).saturating_sub(self.pages_beside())
     }
 
     /// The name of its map.
@@ -513,16 +524,6 @@ impl DriveConfig {
         Ok(self)
     }
 
-    /// The same drive, which fills its spare flash, too, if it has more addresses than room: as far
-    /// as it can still clean.
-    #[must_use]
-    pub fn with_spare_as_room(mut self) -> Self {
-        let lines = u64::from(self.good_lines()).saturating_sub(self.lines_beside());
-        let beside = self.pages_beside() + u64::from(self.line_pages()) * 2;
-        self.room_pages = Some((lines * self.pages_filled()).saturating_sub(beside));
-        self
-    }
-
     fn check_addresses(&self) -> Result<(), ConfigError> {
         let Some(addresses) = self.addresses else { return Ok(()) };
         if !(self.user_blocks..=AREAS * AREA_BLOCKS).contains(&addresses) {
@@ -536,7 +537,7 @@ impl DriveConfig {
 
     fn check_map_cache(&self) -> Result<(), ConfigError> {
         let Some(MapCacheConfig { page_entries, .. }) = self.map_cache else { return Ok(()) };
-        if self.room_pages.is_some() {
+        if self.spare_is_room && self.counts_room() {
             return Err(ConfigError::SpareIsRoom);
         }
         let most = most_page_entries(&self.nand.geometry);

@@ -1,5 +1,5 @@
-//! The controller: how many commands it takes, and how long its map and the requests to its hardware
-//! keep it busy.
+//! The controller: how many commands it takes, and how long its map and the requests to its
+//! hardware keep it busy.
 
 use dovetail_block::{BlockRange, Command};
 use dovetail_time::{SimSpan, SimTime};

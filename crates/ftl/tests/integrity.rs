@@ -191,9 +191,12 @@ impl Space {
 /// A small drive with seven areas of addresses.
 fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
     let sparse: Vec<_> = mapping::SCHEMES.iter().filter(|scheme| scheme.sparse).collect();
-    let thin =
-        DriveConfig { addresses: Some(AREAS * AREA_BLOCKS), scheme: pick(rng, &sparse), ..plain };
-    if (thin.seed / 192).is_multiple_of(2) { thin } else { thin.with_spare_as_room() }
+    DriveConfig {
+        addresses: Some(AREAS * AREA_BLOCKS),
+        scheme: pick(rng, &sparse),
+        spare_is_room: !(plain.seed / 192).is_multiple_of(2),
+        ..plain
+    }
 }
 
 /// A small drive that remaps.
@@ -226,7 +229,6 @@ fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
         pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         remap: Some(RemapConfig { limits, store }),
         devirtualize: None,
-        room_pages: None,
         ..plain
     }
 }
@@ -246,7 +248,7 @@ fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     DriveConfig {
         map_cache: Some(MapCacheConfig { policy, bytes, page_entries }),
         user_blocks,
-        room_pages: None,
+        spare_is_room: false,
         ..plain
     }
 }

@@ -107,14 +107,10 @@ fn a_drive_says_that_it_is_thin_and_others_do_not() {
 
 #[test]
 fn what_there_is_room_for_can_be_written_wherever_it_lies() {
-    let all_flash = large_pages().with_spare_as_room();
-    let most = all_flash.room_pages.unwrap();
-    assert!(most > CAPACITY, "{most} pages of 2,048");
-    let drives = [(0, large_pages()), (64, large_pages()), (0, all_flash.clone()), (64, all_flash)];
-    for (buffer_pages, config) in drives {
-        let capacity = config.room_pages.unwrap_or(CAPACITY);
-        let mut host = Host::new(DriveConfig { buffer_pages, ..config });
-        assert_eq!(host.drive.info().capabilities.thin.unwrap().pages, capacity);
+    for (buffer_pages, spare_is_room) in [(0, false), (64, false), (0, true), (64, true)] {
+        let mut host = Host::new(DriveConfig { buffer_pages, spare_is_room, ..large_pages() });
+        let capacity = host.drive.info().capabilities.thin.unwrap().pages;
+        assert_eq!(capacity > CAPACITY, spare_is_room, "{capacity} pages of 2,048");
         // Four blocks of one page, and one of another: two pages.
         host.write(LAST - 4, 4).unwrap();
         host.write(AREA_BLOCKS - 1, 1).unwrap();
@@ -414,15 +410,29 @@ fn scattered_pages_of_a_paged_map_take_room_for_their_translation_pages() {
 /// The firmware of that drive counts no room: pages of which a part is dead fill its spare flash.
 #[test]
 fn a_profile_may_have_its_spare_flash_filled() {
-    for scale in ["1", "1/16", "1/64"] {
+    let room_of = |spare: bool| {
         let overrides = Overrides {
-            scale: scale.parse().ok(),
+            scale: "1/512".parse().ok(),
             addresses: Some("iplfs".into()),
             map: Some("interval".into()),
             ..Overrides::default()
         };
-        let config = Profile::load("openssd-230g").unwrap().resolve(&overrides).unwrap();
-        let room = config.room_pages.unwrap() as f64 * 4.0 / config.user_blocks as f64;
-        assert!((1.05..1.12).contains(&room), "at {scale} {room} of the capacity");
-    }
+        let profile = Profile::load("openssd-230g").unwrap();
+        let profile = profile.with_figures([("capacity.spare_is_room", spare.into())]).unwrap();
+        let mut host = Host::new(profile.resolve(&overrides).unwrap());
+        let pages = (0..).take_while(|page| host.write(4 * page, 1).is_ok()).count() as f64;
+        pages * 4.0 / host.drive.config().user_blocks as f64
+    };
+    assert!((room_of(false) - 1.0).abs() < 0.001, "{} of the capacity", room_of(false));
+    assert!((1.01..1.12).contains(&room_of(true)), "{} of the capacity", room_of(true));
+}
+
+#[test]
+fn spare_flash_is_no_room_where_the_map_lies_on_flash() {
+    let policy = cache::policy("dftl").unwrap();
+    let map_cache = Some(MapCacheConfig { policy, bytes: 4096, page_entries: 64 });
+    let paged = DriveConfig { map_cache, spare_is_room: true, ..config() };
+    assert_eq!(Drive::new(paged.clone()).unwrap_err(), ConfigError::SpareIsRoom);
+    let ordinary = DriveConfig { addresses: None, ..paged };
+    assert!(Drive::new(ordinary).is_ok(), "it has no effect there");
 }

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
+use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
-use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile, builtin_profiles};
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, Overrides, Profile, builtin_profiles};
 use dovetail_nand::Geometry;
 use dovetail_time::{Rng, SimSpan, SimTime};
 
@@ -168,6 +169,16 @@ fn pages_are_requests_where_they_are_read_or_programmed() {
     assert_eq!(requests_of(0, &writes(&[(0, 4)])), 4 + 1);
     assert_eq!(requests_of(0, &writes(&[(1, 1)])), 1 + 2, "the rest of its page is read");
     assert_eq!(requests_of(32, &writes(&[(0, 1), (1, 1), (2, 1), (3, 1)])), 4 + 1, "in the buffer");
+}
+
+#[test]
+fn pages_stay_on_their_die_only_where_a_line_is_one_block_of_one_die() {
+    for planes in [1, 4] {
+        let wide = DriveConfig { gc_within_die: true, ..with_planes(planes) };
+        assert_eq!(Drive::new(wide).unwrap_err(), ConfigError::WithinDie, "superblocks");
+    }
+    let apart = DriveConfig { gc_within_die: true, shape: LineShape::Block, ..with_planes(4) };
+    assert_eq!(Drive::new(apart).unwrap_err(), ConfigError::WithinDie, "four planes");
 }
 
 #[test]

@@ -37,8 +37,8 @@ const WARM_DATA: u64 = 2;
 const HOT_NODE: u64 = 4;
 const WARM_NODE: u64 = 5;
 
-/// Compacts all that does not get larger by it: so figure 18 was made, as the published discards show (see
-/// `iplfs_shadow.rs`).
+/// Compacts all that does not get larger by it: so figure 18 was made, as the published discards
+/// show (see `iplfs_shadow.rs`).
 pub(crate) const ALL: CompactionPolicy =
     CompactionPolicy { kept_percent: 100, ..CompactionPolicy::PUBLISHED };
 

@@ -85,6 +85,8 @@ pub struct Drive {
     durability: Durability,
     /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
     at_work: SimTime,
+    /// Logical pages of the host's that it holds at once.
+    capacity_pages: u64,
     /// Lines that were read often.
     to_refresh: VecDeque<LineId>,
     /// Writes go past the SLC cache until idle time has emptied a part of it.
@@ -197,6 +199,7 @@ impl Drive {
             found: Vec::new(),
             counters: Counters::default(),
             plain: Plain::of(&config),
+            capacity_pages: config.capacity_pages(),
             medium,
             config,
         }
@@ -561,11 +564,11 @@ impl Drive {
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
                 devirtualize: self.config.device_space(),
-                thin: self
-                    .config
-                    .addresses
-                    .map(|_| Thin::new(self.config.user_blocks, self.config.subpages()))
-                    .map(|thin| Thin { pages: self.config.capacity_pages(), ..thin }),
+                thin: self.config.addresses.map(|_| Thin {
+                    capacity: self.config.user_blocks,
+                    blocks_per_page: self.config.subpages(),
+                    pages: self.capacity_pages,
+                }),
                 zones: None,
                 reclaim_units: self.config.reclaim_units(),
             },

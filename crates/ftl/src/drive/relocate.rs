@@ -208,18 +208,18 @@ mod tests {
         let (shape, blocks) = (LineShape::Block, 1500);
         let plain = DriveConfig::plain(geometry, blocks);
         let mut drive = Drive::new(DriveConfig { shape, gc_within_die, ..plain }).unwrap();
-        let die = |drive: &mut Drive, lba| {
-            drive.translation.lookup(Lpn(lba)).0.map(|ppn| ppn.0 % geometry.units())
+        let die = |drive: &Drive, lba| {
+            drive.page_at(Lpn(lba)).map(|ppn| geometry.locate(ppn).0.0 % geometry.dies())
         };
         let (mut now, mut rng, mut away) = (SimTime::ZERO, Rng::new(1), 0);
         for n in 0..6000 {
             let written = if n < blocks { n } else { rng.below(blocks) };
-            let before: Vec<_> = (0..blocks).map(|lba| die(&mut drive, lba)).collect();
+            let before: Vec<_> = (0..blocks).map(|lba| die(&drive, lba)).collect();
             let (range, data) = (BlockRange::new(Lba(written), 1), Data::Patterns(Pattern::new(n)));
             let write = Command::Write { range, data, hints: Hints::default(), fua: false };
             now = drive.submit(now, write).unwrap().done;
             away += (0..blocks)
-                .filter(|&lba| lba != written && die(&mut drive, lba) != before[lba as usize])
+                .filter(|&lba| lba != written && die(&drive, lba) != before[lba as usize])
                 .count() as u64;
         }
         (away, drive.counters().programs[Cause::Gc as usize])

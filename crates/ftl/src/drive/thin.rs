@@ -55,7 +55,7 @@ impl Drive {
     pub(super) fn free_pages(&self) -> u64 {
         let taken =
             self.translation.mapped() + self.buffer.fresh() as u64 + self.translations_beyond(0);
-        self.config.capacity_pages().saturating_sub(taken)
+        self.capacity_pages.saturating_sub(taken)
     }
 
     /// Logical pages that a host can write in a few pieces, each wherever it likes.
@@ -95,7 +95,7 @@ impl Drive {
         }
         // Most pages of what does not fit may be there already, of a write that is longer than all
         // there is they are not.
-        if most > self.config.capacity_pages() {
+        if most > self.capacity_pages {
             return Err(DeviceError::NoRoom);
         }
         let new = pages.map(Lpn).filter(|&lpn| self.takes_a_page(lpn)).count() as u64;

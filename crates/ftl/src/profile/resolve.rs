@@ -63,6 +63,7 @@ impl Profile {
             single_cache: self.single_cache(&geometry, scale)?,
             refresh_reads: self.refresh_reads()?,
             zones: self.zones(&geometry, scaled.blocks_by, scale)?,
+            spare_is_room: self.capacity.spare_is_room.unwrap_or(false),
             ..DriveConfig::plain(geometry, scaled.user_blocks)
         })
     }
@@ -149,10 +150,6 @@ impl Profile {
             buffer_pages: self.buffer_asked(overrides, scale, &geometry)?,
             foreground_lines: config.foreground_lines,
             segments: segments(&config),
-        };
-        let config = match self.capacity.spare_is_room {
-            Some(true) => config.with_spare_as_room(),
-            _ => config,
         };
         let config = config.checked().map_err(|source| self.config_error(source))?;
         let floors = floors(&asked, &config).into_iter();

@@ -76,8 +76,9 @@ table! {
         /// `capacity` if it is left out: as many addresses as room. `iplfs`: seven areas of 2^58
         /// blocks.
         addresses: String,
-        /// Set if a drive with more addresses than room fills its spare flash, too. Left out: it
-        /// takes as many flash pages as `user` has, also where only a part of them is live.
+        /// Set if a drive with more addresses than room fills its spare flash, too, but for what it
+        /// needs to clean; only with a map in memory. Left out: it takes as many flash pages as
+        /// `user` has, also where only a part of them is live.
         spare_is_room: bool,
     }
 }
