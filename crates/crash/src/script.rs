@@ -204,15 +204,20 @@ impl Threads {
         if self.size(file).is_some() {
             return path;
         }
+        self.make_directories(&path, into);
+        into.push(Action::Op(Op::Create { path: path.clone(), mode: 0o100_644, rdev: (0, 0) }));
+        *self.size(file) = Some(0);
+        path
+    }
+
+    /// Makes the directories of the path that are not there.
+    fn make_directories(&mut self, path: &Path, into: &mut Vec<Action>) {
         for end in 1..path.len() {
             if self.directories.insert(path[..end].to_vec()) {
                 let op = Op::Create { path: path[..end].to_vec(), mode: 0o040_755, rdev: (0, 0) };
                 into.push(Action::Op(op));
             }
         }
-        into.push(Action::Op(Op::Create { path: path.clone(), mode: 0o100_644, rdev: (0, 0) }));
-        *self.size(file) = Some(0);
-        path
     }
 
     /// A call as operations.
@@ -220,6 +225,7 @@ impl Threads {
         let mut all = Vec::new();
         match *call {
             Call::Close { .. } | Call::DropCache { .. } => {}
+            Call::MakeDirectories { file } => self.make_directories(&self.path(file), &mut all),
             Call::SyncAll => all.push(Action::Op(Op::Sync)),
             Call::Unlink { file } => {
                 if self.size(file).take().is_some() {

@@ -12,8 +12,9 @@ pub(crate) const FIGURE: Figure = Figure {
     name: "iplfs-figure-14",
     title: "File server over disk utilisation: the drive's write amplification and throughput on F2FS and IPLFS",
     source: "Kim et al., IPLFS, ATC'22: figure 14 and section 6.2; job as published with its code",
-    setup: "Filebench's file server, 50 threads, files of 2 MiB, on the whole drive of 230 GiB for 300 s; file sets of 50 to 95 % of it, of which four fifths are there at a time \
-            (prealloc=80); F2FS mounted mode=lfs; a host with 8 GB. IPLFS discards up to 80,000 ranges every 50 ms whatever else is under way, F2FS 8 and only when the device is idle.",
+    setup: "Filebench's file server, 50 threads, files of 2 MiB, on the whole drive of 230 GiB; file sets of 50 to 95 % of it, of which four fifths are there at a time \
+            (prealloc=80); F2FS mounted mode=lfs; a host with 8 GB. The paper does not say for how long: its published job has 200, 300, 350, 600, 900 and 1,200 s, of which 1,200 s \
+            alone fills the flash with all file sets, so that the drive has to clean; the last, 300 s, is shown beside it. IPLFS discards up to 80,000 ranges every 50 ms whatever else is under way, F2FS 8 and only when the device is idle.",
     reduced: 32,
     run,
     sensitivity: None,
@@ -21,31 +22,37 @@ pub(crate) const FIGURE: Figure = Figure {
 
 const UTILISATIONS: [u32; 4] = [50, 65, 80, 95];
 const PARTITION: f64 = 230.0 * GIB;
-const SECONDS: f64 = 300.0;
+/// The time that is judged: the only one of the published job's in which more is written than the
+/// flash holds, whatever the file set.
+const SECONDS: f64 = 1200.0;
+/// The time that the published job had last.
+const SHORT: f64 = 300.0;
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let mut comparisons = Vec::new();
     let mut all: Option<Results> = None;
+    let mut comparisons = file_sets(setting, SECONDS, &mut all)?;
+    comparisons.extend(file_sets(setting, SHORT, &mut all)?.into_iter().map(for_300_s));
+    Ok(Reproduction { comparisons, results: all.unwrap_or_else(|| setting.no_runs(FIGURE.name)) })
+}
+
+/// Runs both file systems with all file sets for so many seconds, and adds the runs to `all`.
+fn file_sets(
+    setting: &Setting<'_>,
+    seconds: f64,
+    all: &mut Option<Results>,
+) -> Result<Vec<Comparison>, BenchError> {
+    let mut comparisons = Vec::new();
     let mut best = f64::NEG_INFINITY;
     for percent in UTILISATIONS {
-        let bytes = PARTITION * f64::from(percent) / 100.0 * THERE;
-        let source = file_server(setting, bytes, SECONDS)?;
-        let stacks = on_partition(&["f2fs-lfs", "iplfs"], "230GiB")?;
-        let stacks = stacks.into_iter().map(with_8_gb).collect();
-        let mut results = setting.perform(&Plan {
-            source: &source,
-            fill: None,
-            stacks,
-            final_sync: false,
-            restart: false,
-        })?;
+        let mut results = run_both(setting, percent, seconds)?;
         let (f2fs, iplfs) = (of(&results, "f2fs-lfs")?, of(&results, "iplfs")?);
         comparisons.push(less_amplified(percent, f2fs, iplfs));
         best = best.max(iplfs.totals.write_mb_per_s / f2fs.totals.write_mb_per_s);
-        results.runs.iter_mut().for_each(|run| run.label = format!("{}, {percent} %", run.label));
-        match &mut all {
+        let label = |run: &RunResult| format!("{}, {percent} %, {seconds} s", run.label);
+        results.runs.iter_mut().for_each(|run| run.label = label(run));
+        match all {
             Some(all) => all.runs.extend(results.runs),
-            None => all = Some(results),
+            None => *all = Some(results),
         }
     }
     comparisons.push(Comparison {
@@ -55,7 +62,26 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         rule: "12 to 36 % more".into(),
         agrees: (1.12..=1.36).contains(&best),
     });
-    Ok(Reproduction { comparisons, results: all.unwrap_or_else(|| setting.no_runs(FIGURE.name)) })
+    Ok(comparisons)
+}
+
+fn run_both(setting: &Setting<'_>, percent: u32, seconds: f64) -> Result<Results, BenchError> {
+    let bytes = PARTITION * f64::from(percent) / 100.0 * THERE;
+    let source = file_server(setting, bytes, seconds)?;
+    let stacks = on_partition(&["f2fs-lfs", "iplfs"], "230GiB")?;
+    let stacks = stacks.into_iter().map(with_8_gb).collect();
+    setting.perform(&Plan {
+        source: &source,
+        fill: None,
+        stacks,
+        final_sync: false,
+        restart: false,
+    })
+}
+
+/// The same statement of the short run, which is not judged.
+fn for_300_s(row: Comparison) -> Comparison {
+    Comparison::shown(format!("{}; for {SHORT} s", row.what), row.ours)
 }
 
 fn less_amplified(percent: u32, f2fs: &RunResult, iplfs: &RunResult) -> Comparison {

@@ -21,6 +21,11 @@ pub enum Call {
         /// File to open.
         file: FileId,
     },
+    /// Makes the directories on the way to the file, if they are not there.
+    MakeDirectories {
+        /// File that is to lie there.
+        file: FileId,
+    },
     /// Closes the file.
     Close {
         /// File to close.
@@ -111,6 +116,7 @@ impl Call {
     pub const fn file(&self) -> Option<FileId> {
         match *self {
             Self::Open { file }
+            | Self::MakeDirectories { file }
             | Self::Close { file }
             | Self::Read { file, .. }
             | Self::Write { file, .. }
@@ -131,6 +137,7 @@ impl Call {
     pub fn with_file(self, change: impl Fn(FileId) -> FileId) -> Self {
         match self {
             Self::Open { file } => Self::Open { file: change(file) },
+            Self::MakeDirectories { file } => Self::MakeDirectories { file: change(file) },
             Self::Close { file } => Self::Close { file: change(file) },
             Self::Read { file, offset, len, direct } => {
                 Self::Read { file: change(file), offset, len, direct }

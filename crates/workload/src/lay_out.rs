@@ -24,6 +24,8 @@ enum Stage {
 /// page cache is to forget some, a sync follows first: a cache keeps what is not on the drive yet.
 #[derive(Clone, Debug)]
 pub(crate) struct LayOut {
+    /// A file of each directory that is made before all files; the next one is the last here.
+    directories: Vec<FileId>,
     files: Vec<Filling>,
     at: usize,
     stage: Stage,
@@ -37,6 +39,7 @@ pub(crate) struct LayOut {
 impl LayOut {
     pub(crate) fn new(files: Vec<Filling>) -> Self {
         Self {
+            directories: Vec::new(),
             files,
             at: 0,
             stage: Stage::Open,
@@ -44,6 +47,12 @@ impl LayOut {
             forgotten: 0,
             forgetting: Vec::new(),
         }
+    }
+
+    /// The same, with the directories of these files made before.
+    pub(crate) fn with_directories(self, mut files: Vec<FileId>) -> Self {
+        files.reverse();
+        Self { directories: files, ..self }
     }
 
     /// The calls after the last close.
@@ -80,6 +89,9 @@ impl Iterator for LayOut {
     type Item = Call;
 
     fn next(&mut self) -> Option<Call> {
+        if let Some(file) = self.directories.pop() {
+            return Some(Call::MakeDirectories { file });
+        }
         let Some(&filling) = self.files.get(self.at) else { return self.forget() };
         let file = filling.file;
         Some(match self.stage {
@@ -118,6 +130,10 @@ mod tests {
             Call::DropCache { file },
             Call::Close { file },
         ];
-        assert_eq!(LayOut::new(files).collect::<Vec<_>>(), wanted);
+        assert_eq!(LayOut::new(files.clone()).collect::<Vec<_>>(), wanted);
+        let mut calls = LayOut::new(files).with_directories(vec![FileId(9), file]);
+        assert_eq!(calls.next(), Some(Call::MakeDirectories { file: FileId(9) }));
+        assert_eq!(calls.next(), Some(Call::MakeDirectories { file }));
+        assert_eq!(calls.collect::<Vec<_>>(), wanted);
     }
 }

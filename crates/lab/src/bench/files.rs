@@ -127,6 +127,7 @@ impl Files {
                     file.open += 1;
                 }
             }
+            Call::MakeDirectories { .. } => drop(self.directory_of(fs, caller, path)?),
             Call::Close { file } => self.close(fs, file)?,
             Call::Read { file, offset, len, direct } => {
                 return self.read(fs, caller, file, path, (offset, len), direct);

@@ -240,6 +240,7 @@ fn failed(
 const fn name_of(call: &Call) -> &'static str {
     match call {
         Call::Open { .. } => "open",
+        Call::MakeDirectories { .. } => "make the directories of",
         Call::Close { .. } => "close",
         Call::Read { .. } => "read",
         Call::Write { .. } => "write",

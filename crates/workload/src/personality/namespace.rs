@@ -6,7 +6,7 @@ use dovetail_time::Rng;
 
 use super::files::Files;
 use super::model::{SetId, SetSpec};
-use super::tree::populate;
+use super::tree::{Entry, populate};
 use crate::call::FileId;
 use crate::lay_out::{Filling, LayOut};
 
@@ -28,7 +28,7 @@ impl Namespace {
     /// The sets with their trees, and the calls that pre-allocate what is to be there.
     pub(super) fn new(specs: &[SetSpec], rng: &Rng) -> (Self, LayOut) {
         let mut namespace = Self { sets: Vec::new(), first: Vec::new() };
-        let mut fillings = Vec::new();
+        let (mut directories, mut fillings) = (Vec::new(), Vec::new());
         let mut first = 0;
         for (number, spec) in specs.iter().enumerate() {
             let mut rng = rng.fork(number as u64);
@@ -39,13 +39,14 @@ impl Namespace {
                 size: entries[index as usize].size,
                 drop_cache: !spec.cached,
             };
+            directories.extend(one_of_each(&entries).map(|index| FileId(first + index)));
             fillings.extend(order.iter().map(filling));
             let existing = order.into_iter().collect::<BTreeSet<_>>();
             namespace.first.push(first);
             first += spec.entries;
             namespace.sets.push(Files::new(spec.clone(), entries, existing));
         }
-        (namespace, LayOut::new(fillings))
+        (namespace, LayOut::new(fillings).with_directories(directories))
     }
 
     pub(super) fn set(&mut self, set: SetId) -> &mut Files {
@@ -72,6 +73,14 @@ impl Namespace {
             .and_then(|set_of| set_of.entries.get((file.0 - self.first[set]) as usize));
         entry.map_or("", |entry| &entry.path)
     }
+}
+
+/// A file of each directory with files, the last directory first: so Filebench makes them, before
+/// all files (`fileset_create_subdirs`).
+fn one_of_each(entries: &[Entry]) -> impl Iterator<Item = u32> {
+    let directory = |index: u32| Some(entries.get(index as usize)?.path.rsplit_once('/')?.0);
+    let is_last = move |index: &u32| directory(*index) != directory(*index + 1);
+    (0..entries.len() as u32).rev().filter(is_last)
 }
 
 /// The files to pre-allocate, in the order in which they are written: random, so that neighbours in
