@@ -1,7 +1,7 @@
 //! All figures of the papers, run one after the other, and the table of their statements.
 //!
 //! `docs/figures/reduced.json` and `full.json` hold the statements of the last runs, and
-//! `docs/figures.md` is made of them: nothing in it is typed.
+//! `docs/figures.md` and the tables of `docs/answers.md` are made of them: nothing in them is typed.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::run;
+use crate::{answers_page, run};
 
 const SIZES: [&str; 2] = ["reduced", "full"];
 /// Figures that cannot differ: workloads that are made after a paper's figures of them, and the
@@ -129,7 +129,18 @@ fn save(path: &Path, figures: &Map<String, Value>) -> Result<(), String> {
 fn render() -> Result<(), String> {
     let path = root().join("docs/figures.md");
     let page = page(&all_figures()?, &load("reduced")?, &load("full")?);
-    std::fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))?;
+    let path = root().join("docs/answers.md");
+    std::fs::write(&path, answers_page()?).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// `docs/answers.md` with the tables of the last run.
+fn answers_page() -> Result<String, String> {
+    let path = root().join("docs/answers.md");
+    let there = std::fs::read_to_string(&path);
+    let there = there.map_err(|error| format!("{}: {error}", path.display()))?;
+    let reduced = load("reduced")?;
+    answers_page::renewed(&there, reduced.get("answers").map_or(&[], comparisons))
 }
 
 /// Is true for a row that counts: a statement that a paper makes of its results. Our own
@@ -234,6 +245,12 @@ mod tests {
         let page = page(&all_figures().unwrap(), &load("reduced").unwrap(), &load("full").unwrap());
         let there = std::fs::read_to_string(root().join("docs/figures.md")).unwrap();
         assert!(page == there, "docs/figures.md was edited by hand: cargo xtask figures renews it");
+    }
+
+    #[test]
+    fn the_tables_of_the_answers_are_those_of_the_last_run() {
+        let there = std::fs::read_to_string(root().join("docs/answers.md")).unwrap();
+        assert!(answers_page().unwrap() == there, "cargo xtask figures --render renews the tables");
     }
 
     /// Numbers with a point, as a text has them: whole ones are too common.
