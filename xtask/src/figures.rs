@@ -181,6 +181,11 @@ fn page(names: &[String], reduced: &Map<String, Value>, full: &Map<String, Value
             );
         }
     }
+    let missing: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| !full.contains_key(*name)).collect();
+    if !missing.is_empty() {
+        let _ = writeln!(page, "Not run at full size: {}.\n", missing.join(", "));
+    }
     for name in names {
         page += &section(name, reduced.get(name), full.get(name));
     }

@@ -64,11 +64,14 @@ const SMALL_SPACES: [f64; 3] = [0.16, 0.64, 0.9];
 /// Shares of the bytes that are small, beside the assumed one, where half of the drive is used.
 const SHARES_OF_SMALL: [f64; 2] = [0.75, 0.9];
 /// Other values of what is assumed.
-const OTHERS: [(&str, Cache); 5] = [
+const OTHERS: [(&str, Cache); 8] = [
     ("25 % of the bytes small", Cache { share: 0.25, ..Cache::PAPER }),
     ("75 % of the bytes small", Cache { share: 0.75, ..Cache::PAPER }),
+    ("80 % of the bytes small", Cache { share: 0.8, ..Cache::PAPER }),
+    ("85 % of the bytes small", Cache { share: 0.85, ..Cache::PAPER }),
     ("90 % of the bytes small", Cache { share: 0.9, ..Cache::PAPER }),
     ("7 % of spare flash", Cache { spare: Some(7.0), ..Cache::PAPER }),
+    ("14 % of spare flash", Cache { spare: Some(14.0), ..Cache::PAPER }),
     ("20 % of spare flash", Cache { spare: Some(20.0), ..Cache::PAPER }),
 ];
 
@@ -196,8 +199,13 @@ fn both(cache: Cache) -> [Cache; 2] {
     [cache.mixed(), cache]
 }
 
+/// Reclaim units that something is moved from, without placement over with.
+fn events(mixed: &Outcome, placed: &Outcome) -> f64 {
+    mixed.reallocations as f64 / placed.reallocations.max(1) as f64
+}
+
 fn fewer_events(mixed: &Outcome, placed: &Outcome) -> Comparison {
-    let ratio = mixed.reallocations as f64 / placed.reallocations.max(1) as f64;
+    let ratio = events(mixed, placed);
     let what = "all used: reclaim units that something is moved from, without placement over with";
     let mut comparison = within(what, "times", 3.6, ratio, 1.25);
     comparison.ours += &format!(" ({} over {})", mixed.reallocations, placed.reallocations);
@@ -239,9 +247,11 @@ fn shares_of_space(
 /// others.
 fn assumed(others: &[Outcome]) -> impl Iterator<Item = Comparison> {
     OTHERS.iter().zip(others.chunks_exact(2)).map(|((name, _), two)| {
+        let [waf, placed] = [&two[0], &two[1]].map(|outcome| rounded(outcome.waf));
+        let times = rounded(events(&two[0], &two[1]));
         Comparison::shown(
-            format!("all used, {name}: no placement to placement"),
-            format!("{} to {}", rounded(two[0].waf), rounded(two[1].waf)),
+            format!("all used, {name}: no placement to placement; reclaim units that something is moved from"),
+            format!("{waf} to {placed}; {times} times"),
         )
     })
 }
