@@ -93,3 +93,15 @@ fn allocated(spec: &SetSpec, rng: &mut Rng) -> Vec<u32> {
     order.retain(|_| rng.below(100) < spec.prealloc_percent);
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_directory_is_made_once_and_the_last_one_first() {
+        let entry = |path: &str| Entry { path: path.into(), size: 0 };
+        let entries = ["/s/1/1/a", "/s/1/1/b", "/s/1/2/a", "/s/2/a", "/s/2/b"].map(entry);
+        assert_eq!(one_of_each(&entries).collect::<Vec<_>>(), [4, 2, 1]);
+    }
+}
