@@ -3,21 +3,6 @@
 
 use serde_json::Value;
 
-/// Stacks in the order of the tables.
-const STACKS: [&str; 12] = [
-    "ext4",
-    "f2fs",
-    "f2fs-lfs",
-    "f2fs-streams",
-    "f2fs-lfs-streams",
-    "f2fs-fdp",
-    "f2fs-zoned",
-    "f2fs-gc-remap",
-    "rm-ipu",
-    "rm-ipu-adaptive",
-    "iplfs",
-    "fsdv-ext4",
-];
 /// The drive and its fill unless a table says otherwise.
 const USUAL: &str = "12.5 % spare, 80 % full";
 
@@ -28,6 +13,16 @@ type Column = (&'static str, Box<dyn Fn(&Runs<'_>, &str) -> Option<String>>);
 struct Runs<'a>(&'a [Value]);
 
 impl<'a> Runs<'a> {
+    /// The stacks in the figure's own order.
+    fn stacks(&self) -> impl Iterator<Item = &'a str> {
+        let first = format!("updates, {USUAL}: ");
+        let stack = move |row: &'a Value| row["what"].as_str()?.strip_prefix(&*first);
+        self.0
+            .iter()
+            .filter(|row| row["ours"].as_str().is_some_and(|ours| ours.contains(" erases")))
+            .filter_map(stack)
+    }
+
     /// The figures of a run: of a job on a drive with so much spare flash, filled so far.
     fn of(&self, job: &str, drive: &str, stack: &str) -> Option<Vec<&'a str>> {
         let what = format!("{job}, {drive}: {stack}");
@@ -70,7 +65,7 @@ fn rate_and_product(title: &'static str, drive: &'static str) -> Column {
     (title, Box::new(cell))
 }
 
-/// What stands between two texts in the figures of a job's run.
+/// The text between two others in the figures of a job's run.
 fn part(
     title: &'static str,
     job: &'static str,
@@ -115,7 +110,7 @@ fn table(columns: &[Column], runs: &Runs<'_>) -> Result<String, String> {
     let titles: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
     let mut out =
         format!("| stack | {} |\n{}|\n", titles.join(" | "), "|---".repeat(titles.len() + 1));
-    for stack in STACKS {
+    for stack in runs.stacks() {
         let cell = |(title, cell): &Column| {
             cell(runs, stack).ok_or_else(|| format!("answers: no run of {stack} for \"{title}\""))
         };

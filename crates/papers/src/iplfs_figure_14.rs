@@ -31,7 +31,7 @@ const SHORT: f64 = 300.0;
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let mut all: Option<Results> = None;
     let mut comparisons = file_sets(setting, SECONDS, &mut all)?;
-    comparisons.extend(file_sets(setting, SHORT, &mut all)?.into_iter().map(for_300_s));
+    comparisons.extend(file_sets(setting, SHORT, &mut all)?.into_iter().map(of_the_short_run));
     Ok(Reproduction { comparisons, results: all.unwrap_or_else(|| setting.no_runs(FIGURE.name)) })
 }
 
@@ -80,7 +80,7 @@ fn run_both(setting: &Setting<'_>, percent: u32, seconds: f64) -> Result<Results
 }
 
 /// The same statement of the short run, which is not judged.
-fn for_300_s(row: Comparison) -> Comparison {
+fn of_the_short_run(row: Comparison) -> Comparison {
     Comparison::shown(format!("{}; for {SHORT} s", row.what), row.ours)
 }
 
