@@ -194,6 +194,7 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
         return Source::fio(&text, name, variables).map_err(Failure::failed);
     }
     if is_file_trace(job) {
+        check_has_variables(job, variables)?;
         let trace = Arc::new(FileTrace::open(Path::new(job)).map_err(Failure::failed)?);
         return Ok(Source::FileTrace(FileTraceSource {
             trace,
@@ -208,12 +209,18 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
     Ok(Source::Personality(Box::new(personality)))
 }
 
-fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
-    if let Some((name, _)) = arguments.variables.first() {
-        let message =
-            format!("{} is a file-level trace and has no variable '{name}'", arguments.job);
-        return Err(Failure::Usage(message));
+/// A file-level trace has no variables.
+fn check_has_variables(trace: &str, variables: &[(String, String)]) -> Result<(), Failure> {
+    match variables.first() {
+        None => Ok(()),
+        Some((name, _)) => Err(Failure::Usage(format!(
+            "{trace} is a file-level trace and has no variable '{name}'"
+        ))),
     }
+}
+
+fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
+    check_has_variables(&arguments.job, &arguments.variables)?;
     let (pace, loops) = (pace(arguments), arguments.loops.unwrap_or(1.0));
     let trace = FileTrace::open(Path::new(&arguments.job)).map_err(Failure::failed)?;
     let options = FileTraceOptions { pace, loops, ..FileTraceOptions::default() };
@@ -239,7 +246,7 @@ fn pace(arguments: &Arguments) -> Pace {
 }
 
 /// `NAME=VALUE`.
-fn assignment(text: &str) -> Result<(String, String), String> {
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("give NAME=VALUE")?;
     Ok((name.into(), value.into()))
 }

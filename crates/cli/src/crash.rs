@@ -53,9 +53,12 @@ pub(crate) struct Arguments {
     /// Of random: the seeds, from the first up to, but without, the last [default: 0..30].
     #[arg(long, value_name = "FROM..TO", value_parser = seeds)]
     seeds: Option<(u64, u64)>,
-    /// Of random: operations of each run [default: 120].
+    /// Operations of each run of random [default: 120], calls of a job at most [default: 1000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
+    /// A variable of the job file, or a parameter of the personality.
+    #[arg(long = "set", short = 'D', value_name = "NAME=VALUE", value_parser = crate::bench::assignment)]
+    variables: Vec<(String, String)>,
     /// Play only part I of N of the runs, so that an exploration can be divided: 1/40, 2/40, ...
     #[arg(long, value_name = "I/N", default_value = "1/1", value_parser = part)]
     part: (u64, u64),
@@ -136,7 +139,6 @@ fn check_options(arguments: &Arguments) -> Result<(), Failure> {
     let of_jobs = [
         ("--count", arguments.count.is_some(), "ace-2"),
         ("--seeds", arguments.seeds.is_some(), "random"),
-        ("--steps", arguments.steps.is_some(), "random"),
     ];
     let stray = |(_, is_given, job): &(&str, bool, &str)| *is_given && arguments.job != *job;
     match of_jobs.into_iter().find(stray) {
@@ -145,10 +147,27 @@ fn check_options(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
+/// Refuses options of a job that is made of calls for one that is made of operations.
+fn check_list_options(arguments: &Arguments) -> Result<(), Failure> {
+    let given = [
+        ("--steps", arguments.steps.is_some() && arguments.job != "random"),
+        ("--set", !arguments.variables.is_empty()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            Err(Failure::Usage(format!("{option} is not for the job {}", arguments.job)))
+        }
+    }
+}
+
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
     check_options(arguments)?;
     let lists =
         |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
+    if matches!(arguments.job.as_str(), "ace-1" | "ace-2" | "random") {
+        check_list_options(arguments)?;
+    }
     match arguments.job.as_str() {
         "ace-1" => return Ok(lists("ace-1", ace::sequences_of_one(), true)),
         "ace-2" => {
@@ -163,14 +182,15 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     }
     let path = Path::new(&arguments.job);
     if let Some(text) = operations(path)? {
+        check_list_options(arguments)?;
         let actions = language::parse(&text)
             .map_err(|error| Failure::Failed(format!("{}, {error}", path.display())))?;
         let name =
             path.file_stem().map_or_else(|| "operations".into(), |name| name.to_string_lossy());
         return Ok(lists(&name, vec![actions], true));
     }
-    let job: Job = crate::bench::load_source(&arguments.job, &[])?;
-    Ok(Source::Job(Box::new(job)))
+    let job: Job = crate::bench::load_source(&arguments.job, &arguments.variables)?;
+    Ok(Source::Job { job: Box::new(job), calls: arguments.steps.unwrap_or(1000) })
 }
 
 /// The text of a file that holds operations.

@@ -120,12 +120,20 @@ fn an_exploration_that_tests_nothing_fails() {
     let crash = |job: &str, more: &[&str]| {
         dovetail(&[&["crash", job, "--stack", "f2fs", "--cuts", "all"], more].concat())
     };
-    let stray = crash("ace-1", &["--count", "3"]);
-    assert_eq!(stray.status.code(), Some(2));
-    assert!(stderr(&stray).contains("--count is for the job ace-2"), "{}", stderr(&stray));
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t.tsv");
     std::fs::write(&trace, "F\t1\t40960\ta\n0\t1\tr\t1\t0\t4096\t10\n").unwrap();
+    for (job, option, value, refused) in [
+        ("ace-1", "--count", "3", "--count is for the job ace-2"),
+        ("ace-2", "--steps", "3", "--steps is not for the job ace-2"),
+        ("random", "-D", "n=3", "--set is not for the job random"),
+        ("varmail", "-D", "threads=3", "no parameter"),
+        (trace.to_str().unwrap(), "-D", "n=3", "has no variable 'n'"),
+    ] {
+        let stray = crash(job, &[option, value]);
+        assert_ne!(stray.status.code(), Some(0));
+        assert!(stderr(&stray).contains(refused), "{}", stderr(&stray));
+    }
     let uncut = crash(trace.to_str().unwrap(), &[]);
     assert_eq!(uncut.status.code(), Some(1));
     assert!(stderr(&uncut).contains("nothing was cut on f2fs"), "{}", stderr(&uncut));

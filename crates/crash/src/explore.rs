@@ -25,6 +25,9 @@ use crate::{CrashError, Violation};
 /// The moments of a job are dealt out to so many runs of it, so that they can be judged beside each
 /// other.
 const SHARES: u64 = 8;
+/// Files of a personality for each of its threads at least: at the scale of so small a drive it would
+/// have fewer files than threads that want one.
+const FILES_PER_THREAD: u64 = 8;
 /// Violations of a stack after which it is not explored further.
 const ENOUGH: usize = 5;
 
@@ -48,7 +51,12 @@ pub enum Source {
         steps: u64,
     },
     /// A workload of `bench`; its threads make their calls in turn.
-    Job(Box<dovetail_lab::bench::Source>),
+    Job {
+        /// The workload.
+        job: Box<dovetail_lab::bench::Source>,
+        /// Calls that its threads make together at most.
+        calls: u64,
+    },
 }
 
 impl Source {
@@ -56,7 +64,7 @@ impl Source {
         match self {
             Self::Lists { name, .. } => name,
             Self::Random { .. } => "random",
-            Self::Job(job) => job.name(),
+            Self::Job { job, .. } => job.name(),
         }
     }
 
@@ -74,7 +82,9 @@ impl Source {
             Self::Random { seeds, .. } => {
                 seeds.clone().map(|number| (number, in_turn(number), None)).collect()
             }
-            Self::Job(_) => (0..SHARES).map(|share| (0, Clock::StandsStill, Some(share))).collect(),
+            Self::Job { .. } => {
+                (0..SHARES).map(|share| (0, Clock::StandsStill, Some(share))).collect()
+            }
         }
     }
 }
@@ -278,8 +288,9 @@ impl Exploration<'_> {
                 let devirtualizes = rig.stack.devirtualize.is_some();
                 (Vec::new(), Box::new(Random::new(item.number, *steps, devirtualizes)))
             }
-            Source::Job(job) => {
-                let mut threads = Threads::new(job.start(rig.scale(), self.seed)?);
+            Source::Job { job, calls } => {
+                let workload = job.start_with_files(rig.scale(), self.seed, FILES_PER_THREAD)?;
+                let mut threads = Threads::new(workload, *calls);
                 (threads.prepare(), Box::new(threads))
             }
         })
@@ -295,7 +306,9 @@ impl Exploration<'_> {
     ) -> Result<(Player, Result<u64, Stop>), CrashError> {
         let (prepare, mut script) = self.script(rig, item)?;
         let mut player = Player::new(rig, item.clock)?;
-        let ran = player.prepare(prepare).and_then(|()| player.run(script.as_mut(), choice, judge));
+        let ran = player
+            .prepare(rig, prepare)
+            .and_then(|()| player.run(rig, script.as_mut(), choice, judge));
         Ok((player, ran))
     }
 

@@ -88,6 +88,19 @@ pub enum CrashError {
     /// The volume or the workload.
     #[error("the workload cannot be played: {0}")]
     Setup(String),
+    /// A job that needs more room than there is.
+    #[error(
+        "stack {stack}: \"{operation}\" of the job finds no room on a drive of {}: give a larger drive, or the job fewer or smaller files",
+        format_bytes(*drive_bytes)
+    )]
+    NoRoom {
+        /// The stack.
+        stack: String,
+        /// The operation, as the language of operations has it.
+        operation: String,
+        /// Bytes of the drive.
+        drive_bytes: u64,
+    },
     /// There is no such cut.
     #[error(
         "there is no cut \"{0}\": give one as a violation names it, as in ext4/ace-1-17-still/5"

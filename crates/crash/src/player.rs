@@ -30,6 +30,8 @@ pub(crate) struct Player {
     clock: Clock,
     number: u32,
     now: SimTime,
+    /// The last operation found no room.
+    is_full: bool,
 }
 
 /// The reason why a run ended early.
@@ -60,13 +62,24 @@ impl Player {
         adopt_root(&mut mounted, &mut model).map_err(unread)?;
         let history = History::new(&mut model).map_err(unread)?;
         let (mounted, model) = (Subject::new(mounted), Subject::new(model));
-        Ok(Self { wire, mounted, model, history, done: Vec::new(), clock, number: 0, now })
+        Ok(Self {
+            wire,
+            mounted,
+            model,
+            history,
+            done: Vec::new(),
+            clock,
+            number: 0,
+            now,
+            is_full: false,
+        })
     }
 
     /// Plays what comes before the workload: it is durable when that begins, and not cut.
-    pub(crate) fn prepare(&mut self, lines: Vec<Line>) -> Result<(), Stop> {
+    pub(crate) fn prepare(&mut self, rig: &Rig, lines: Vec<Line>) -> Result<(), Stop> {
         for line in lines {
             self.play(&line)?;
+            self.check_room(rig, &line)?;
         }
         let unread = |error: Error| CrashError::Setup(error.to_string());
         self.history = History::new(&mut self.model.fs).map_err(unread)?;
@@ -77,6 +90,7 @@ impl Player {
     /// end the run. Returns how many moments there were.
     pub(crate) fn run(
         &mut self,
+        rig: &Rig,
         script: &mut dyn Script,
         choice: Choice,
         judge: &mut dyn FnMut(&Self, Cut) -> Result<(), Stop>,
@@ -86,6 +100,9 @@ impl Player {
         while let Some(line) = script.next(self.now, ended) {
             let begin = self.now;
             self.play(&line)?;
+            if script.needs_room() {
+                self.check_room(rig, &line)?;
+            }
             ended = Some((begin, self.now));
             for cut in self.wire.take() {
                 judge(self, cut)?;
@@ -99,6 +116,17 @@ impl Player {
             judge(self, cut)?;
         }
         Ok(self.wire.moments().0)
+    }
+
+    fn check_room(&self, rig: &Rig, line: &Line) -> Result<(), Stop> {
+        if !self.is_full {
+            return Ok(());
+        }
+        Err(Stop::Error(CrashError::NoRoom {
+            stack: rig.stack.name.clone(),
+            operation: show(&line.action),
+            drive_bytes: rig.blocks * BLOCK_SIZE,
+        }))
     }
 
     /// The way to the drive.
@@ -123,6 +151,7 @@ impl Player {
             return Ok(());
         }
         self.number += 1;
+        self.is_full = false;
         self.done.push(line.clone());
         let caller = Caller { now: self.clock.at(Clock::moving(self.number)), ..line.caller };
         self.mounted.fs.set_now(Moment::at(self.now));
@@ -178,6 +207,7 @@ impl Player {
         self.now = self.now.max(self.mounted.fs.returned_at());
         // without room nothing has changed, and the model has always room
         if let Err(Some(Error::NoSpace)) = found {
+            self.is_full = true;
             return Ok(());
         }
         let promise = Promise::of(&step.op, &mut self.model);

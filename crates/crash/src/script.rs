@@ -31,6 +31,11 @@ pub(crate) trait Script {
     fn problem(&self) -> Option<String> {
         None
     }
+
+    /// It takes each operation for done: one without room makes the rest another workload.
+    fn needs_room(&self) -> bool {
+        false
+    }
 }
 
 /// A list.
@@ -146,11 +151,13 @@ enum State {
 /// The threads of a job, a call each in turn: calls do not overlap.
 pub(crate) struct Threads {
     workload: Box<dyn Workload>,
+    /// Calls that may still be made.
+    left: u64,
     states: Vec<State>,
     turn: usize,
     prepared: bool,
-    /// The call under way.
-    call: Option<(ThreadId, Call)>,
+    /// The call under way, and the bytes that it moves.
+    call: Option<(ThreadId, Call, u64)>,
     /// Of that call, what is still to be done.
     todo: Vec<Action>,
     directories: BTreeSet<Path>,
@@ -159,10 +166,12 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(crate) fn new(workload: Box<dyn Workload>) -> Self {
+    /// The threads of `workload`, which make `calls` together at most.
+    pub(crate) fn new(workload: Box<dyn Workload>, calls: u64) -> Self {
         let states = vec![State::Ready; workload.threads() as usize];
         Self {
             workload,
+            left: calls,
             states,
             turn: 0,
             prepared: false,
@@ -280,8 +289,7 @@ impl Threads {
         let size = self.size(file);
         Some(match *call {
             Call::Read { offset, len, .. } => {
-                let len = len.min(size.unwrap_or(0).saturating_sub(offset)) as usize;
-                Op::Read { target, offset, len }
+                Op::Read { target, offset, len: self.until_end(file, offset, len) as usize }
             }
             Call::PunchHole { offset, len, .. } if len > 0 => {
                 Op::Fallocate { target, how: Fallocate::PunchHole, offset, len }
@@ -302,11 +310,25 @@ impl Threads {
         })
     }
 
+    /// The bytes that a call moves: a read ends with the file.
+    fn bytes(&mut self, call: &Call) -> u64 {
+        match *call {
+            Call::Read { file, offset, len, .. } => self.until_end(file, offset, len),
+            Call::Write { len, .. } | Call::Append { len, .. } => len,
+            _ => 0,
+        }
+    }
+
+    /// Of `len` bytes from `offset` on, those before the end of the file.
+    fn until_end(&mut self, file: FileId, offset: u64, len: u64) -> u64 {
+        len.min(self.size(file).unwrap_or(0).saturating_sub(offset))
+    }
+
     /// The next call of a thread that is ready, or how long all sleep; `None` when all are done.
     fn choose(&mut self, now: SimTime) -> Option<Line> {
         let count = self.states.len();
         let mut idle = 0;
-        while idle < count {
+        while idle < count && self.left > 0 {
             let thread = self.turn % count;
             self.turn = (thread + 1) % count;
             let ready = match self.states[thread] {
@@ -321,10 +343,11 @@ impl Threads {
             let id = ThreadId(thread as u32);
             match self.workload.next(id, now) {
                 Step::Call(call) => {
+                    self.left -= 1;
                     self.states[thread] = State::Ready;
                     self.todo = self.actions(&call);
                     self.todo.reverse();
-                    self.call = Some((id, call));
+                    self.call = Some((id, call, self.bytes(&call)));
                     if let Some(action) = self.todo.pop() {
                         return Some(action.into());
                     }
@@ -343,6 +366,9 @@ impl Threads {
                 }
             }
         }
+        if self.left == 0 {
+            return None;
+        }
         let wakes = self.states.iter().filter_map(|state| match state {
             State::Sleeping(until) => Some(*until),
             _ => None,
@@ -351,11 +377,7 @@ impl Threads {
     }
 
     fn ended(&mut self, begin: SimTime, end: SimTime) {
-        if let Some((thread, call)) = self.call.take() {
-            let bytes = match call {
-                Call::Read { len, .. } | Call::Write { len, .. } | Call::Append { len, .. } => len,
-                _ => 0,
-            };
+        if let Some((thread, call, bytes)) = self.call.take() {
             self.workload.ended(thread, &call, &Outcome { begin, end, bytes });
         }
     }
@@ -371,7 +393,14 @@ impl Script for Threads {
         self.choose(now)
     }
 
+    fn needs_room(&self) -> bool {
+        true
+    }
+
     fn problem(&self) -> Option<String> {
+        if self.left == 0 {
+            return None;
+        }
         let waiting = self.states.iter().filter(|state| **state != State::Done).count();
         let asleep = (waiting > 0).then(|| {
             format!(

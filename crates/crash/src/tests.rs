@@ -1,6 +1,7 @@
 //! Explorations that must find something, and such that must find nothing.
 
 use dovetail_lab::bench::{Source as Job, Stack};
+use dovetail_workload::personality::Personality;
 
 use crate::{CrashResults, Cuts, Exploration, Progress, Source, ace, html, language};
 
@@ -123,10 +124,53 @@ fn a_file_of_which_a_part_was_written_back_is_durable_after_its_fsync() {
     }
 }
 
+fn job(job: Job) -> Source {
+    Source::Job { job: Box::new(job), calls: 1000 }
+}
+
+fn personality(name: &str, parameters: &[(&str, &str)]) -> Source {
+    let mut personality = Personality::load(name).unwrap();
+    personality.set(parameters.iter().copied()).unwrap();
+    job(Job::Personality(Box::new(personality)))
+}
+
+/// At the scale of so small a drive a file set of thousands would have one file.
+#[test]
+fn each_thread_of_a_personality_finds_files() {
+    let stacks = [stack("f2fs", "")];
+    for name in ["varmail", "fileserver"] {
+        let source = personality(name, &[("nthreads", "4"), ("meanfilesize", "16k")]);
+        let exploration = Exploration {
+            cuts: Cuts::Sampled(2),
+            part: (0, 8),
+            ..Exploration::new(&source, &stacks, DRIVE)
+        };
+        let found = exploration.run(1, &Progress::default()).unwrap().stacks.remove(0);
+        assert_eq!(found.violations, [], "{name}");
+        assert!(found.operations > 200 && found.moments > 1000, "{name}: {found:?}");
+    }
+}
+
+/// A job takes each call for done: what it does after one without room is no workload of anybody's,
+/// and says nothing of promises.
+#[test]
+fn a_job_without_room_says_so() {
+    let stacks = [stack("f2fs", "")];
+    for (name, operation) in [("office", "documents/"), ("fileserver", "bigfileset/")] {
+        let source = personality(name, &[]);
+        let error = Exploration::new(&source, &stacks, DRIVE)
+            .run(1, &Progress::default())
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("stack f2fs: \"write ") && error.contains(operation), "{error}");
+        assert!(error.contains("no room on a drive of 52.0 MiB: give a larger drive"), "{error}");
+    }
+}
+
 #[test]
 fn a_job_is_explored_and_does_not_depend_on_threads() {
-    let text = "[global]\nsize=4g\nbs=4k\nrw=randwrite\nnumber_ios=25000\nfsync=4\n[one]\n[two]\n";
-    let source = Source::Job(Box::new(Job::fio(text, "job.fio", &[]).unwrap()));
+    let text = "[global]\nsize=2g\nbs=4k\nrw=randwrite\nnumber_ios=25000\nfsync=4\n[one]\n[two]\n";
+    let source = job(Job::fio(text, "job.fio", &[]).unwrap());
     let stacks = [stack("f2fs", "")];
     let exploration =
         Exploration { cuts: Cuts::Sampled(20), ..Exploration::new(&source, &stacks, DRIVE) };

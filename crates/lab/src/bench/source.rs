@@ -130,6 +130,21 @@ impl Source {
     /// # Errors
     /// [`BenchError::Workload`].
     pub fn start(&self, scale: Ratio, seed: u64) -> Result<Box<dyn Workload>, BenchError> {
+        self.start_with_files(scale, seed, 0)
+    }
+
+    /// The workload at a scale, on files. A personality has at least `per_thread` files for each
+    /// thread, if it has so many at full size: at a scale of thousandths its threads would find
+    /// none.
+    ///
+    /// # Errors
+    /// [`BenchError::Workload`].
+    pub fn start_with_files(
+        &self,
+        scale: Ratio,
+        seed: u64,
+        per_thread: u64,
+    ) -> Result<Box<dyn Workload>, BenchError> {
         let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
         match self {
             Self::Fio(file) => {
@@ -137,10 +152,12 @@ impl Source {
                 Ok(Box::new(workload.map_err(|error| failed(&error))?))
             }
             Self::Personality(personality) => {
-                let scaled = scaled_personality(personality, scale)?;
-                Ok(Box::new(
-                    PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?,
-                ))
+                let workload = |personality: &Personality| {
+                    PersonalityWorkload::new(personality, seed).map_err(|error| failed(&error))
+                };
+                let threads = workload(personality)?.threads();
+                let least = per_thread * u64::from(threads);
+                Ok(Box::new(workload(&scaled_personality(personality, scale, least)?)?))
             }
             Self::FileTrace(FileTraceSource { trace, pace, loops, whole_at }) => {
                 let scale = (scale.value() / whole_at.value()).min(1.0);
@@ -156,13 +173,18 @@ fn scaled_jobs(file: &JobFile, scale: Ratio) -> JobFile {
     if scale.value() < 1.0 { file.scaled(scale.value()) } else { file.clone() }
 }
 
-/// With fewer files: their sizes stay.
-fn scaled_personality(personality: &Personality, scale: Ratio) -> Result<Personality, BenchError> {
+/// With fewer files, but not fewer than `least`: their sizes stay.
+fn scaled_personality(
+    personality: &Personality,
+    scale: Ratio,
+    least: u64,
+) -> Result<Personality, BenchError> {
     let mut scaled = personality.clone();
     let files = personality.parameters().find(|(name, _)| *name == "nfiles");
     let files = files.and_then(|(_, value)| value.parse::<f64>().ok());
     if let Some(files) = files.filter(|_| scale.value() < 1.0) {
-        let fewer = ((files * scale.value()).ceil() as u64).max(1).to_string();
+        let least = (least as f64).min(files).max(1.0);
+        let fewer = ((files * scale.value()).max(least).ceil() as u64).to_string();
         scaled
             .set([("nfiles", fewer.as_str())])
             .map_err(|error| BenchError::Workload(error.to_string()))?;
