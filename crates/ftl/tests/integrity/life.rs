@@ -207,11 +207,7 @@ impl Life {
         self.execute(&pairs, when)
     }
 
-    fn execute(
-        &mut self,
-        pairs: &[RemapPair],
-        when: RemapWhen,
-    ) -> Result<(), DeviceError> {
+    fn execute(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
         let all = self.held.take(pairs, when);
         self.seen.longest_remap = self.seen.longest_remap.max(all.len());
         if !all.is_empty() {
