@@ -163,11 +163,16 @@ fn check_list_options(arguments: &Arguments) -> Result<(), Failure> {
 
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
     check_options(arguments)?;
-    let lists =
-        |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
-    if matches!(arguments.job.as_str(), "ace-1" | "ace-2" | "random") {
+    let source = find_source(arguments)?;
+    if !matches!(source, Source::Job { .. }) {
         check_list_options(arguments)?;
     }
+    Ok(source)
+}
+
+fn find_source(arguments: &Arguments) -> Result<Source, Failure> {
+    let lists =
+        |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
     match arguments.job.as_str() {
         "ace-1" => return Ok(lists("ace-1", ace::sequences_of_one(), true)),
         "ace-2" => {
@@ -182,7 +187,6 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     }
     let path = Path::new(&arguments.job);
     if let Some(text) = operations(path)? {
-        check_list_options(arguments)?;
         let actions = language::parse(&text)
             .map_err(|error| Failure::Failed(format!("{}, {error}", path.display())))?;
         let name =

@@ -306,9 +306,7 @@ impl Exploration<'_> {
     ) -> Result<(Player, Result<u64, Stop>), CrashError> {
         let (prepare, mut script) = self.script(rig, item)?;
         let mut player = Player::new(rig, item.clock)?;
-        let ran = player
-            .prepare(rig, prepare)
-            .and_then(|()| player.run(rig, script.as_mut(), choice, judge));
+        let ran = player.prepare(prepare).and_then(|()| player.run(script.as_mut(), choice, judge));
         Ok((player, ran))
     }
 

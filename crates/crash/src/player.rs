@@ -21,6 +21,8 @@ const MOST_WAKES: u32 = 1000;
 
 /// A stack on which a workload is being played.
 pub(crate) struct Player {
+    stack: String,
+    drive_bytes: u64,
     wire: Wire,
     mounted: Subject<Box<dyn Simulated>>,
     model: Subject<Model>,
@@ -63,6 +65,8 @@ impl Player {
         let history = History::new(&mut model).map_err(unread)?;
         let (mounted, model) = (Subject::new(mounted), Subject::new(model));
         Ok(Self {
+            stack: rig.stack.name.clone(),
+            drive_bytes: rig.blocks * BLOCK_SIZE,
             wire,
             mounted,
             model,
@@ -76,10 +80,10 @@ impl Player {
     }
 
     /// Plays what comes before the workload: it is durable when that begins, and not cut.
-    pub(crate) fn prepare(&mut self, rig: &Rig, lines: Vec<Line>) -> Result<(), Stop> {
+    pub(crate) fn prepare(&mut self, lines: Vec<Line>) -> Result<(), Stop> {
         for line in lines {
             self.play(&line)?;
-            self.check_room(rig, &line)?;
+            self.check_room(&line)?;
         }
         let unread = |error: Error| CrashError::Setup(error.to_string());
         self.history = History::new(&mut self.model.fs).map_err(unread)?;
@@ -90,7 +94,6 @@ impl Player {
     /// end the run. Returns how many moments there were.
     pub(crate) fn run(
         &mut self,
-        rig: &Rig,
         script: &mut dyn Script,
         choice: Choice,
         judge: &mut dyn FnMut(&Self, Cut) -> Result<(), Stop>,
@@ -101,7 +104,7 @@ impl Player {
             let begin = self.now;
             self.play(&line)?;
             if script.needs_room() {
-                self.check_room(rig, &line)?;
+                self.check_room(&line)?;
             }
             ended = Some((begin, self.now));
             for cut in self.wire.take() {
@@ -118,14 +121,14 @@ impl Player {
         Ok(self.wire.moments().0)
     }
 
-    fn check_room(&self, rig: &Rig, line: &Line) -> Result<(), Stop> {
+    fn check_room(&self, line: &Line) -> Result<(), Stop> {
         if !self.is_full {
             return Ok(());
         }
         Err(Stop::Error(CrashError::NoRoom {
-            stack: rig.stack.name.clone(),
+            stack: self.stack.clone(),
             operation: show(&line.action),
-            drive_bytes: rig.blocks * BLOCK_SIZE,
+            drive_bytes: self.drive_bytes,
         }))
     }
 

@@ -59,7 +59,7 @@ fn is_violation(
             .map(drop)
             .map_err(|what| Stop::Violation(Violation::without_cut(what)))
     };
-    match player.run(rig, &mut Lines(lines.iter()), Choice::All, &mut on_cut) {
+    match player.run(&mut Lines(lines.iter()), Choice::All, &mut on_cut) {
         Ok(_) | Err(Stop::Early) => Ok(false),
         Err(Stop::Violation(_)) => Ok(true),
         Err(Stop::Error(error)) => Err(error),
