@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 /// A small drive with seven areas of addresses.
-pub(super) fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
+fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
     let sparse: Vec<_> = mapping::SCHEMES.iter().filter(|scheme| scheme.sparse).collect();
     DriveConfig {
         addresses: Some(AREAS * AREA_BLOCKS),
@@ -116,7 +116,7 @@ pub(super) fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
 }
 
 /// A small drive that remaps.
-pub(super) fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
+fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
     let geometry = Geometry { page_bytes: 4096, ..plain.nand.geometry };
     let shrunk: u64 = plain.nand.geometry.subpages_per_page().into();
     let access = SimSpan::from_ns(100);
@@ -151,7 +151,7 @@ pub(super) fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveC
 
 /// The drive with its map paged on demand, by any policy, with a cache of a few entries to some
 /// pages' worth.
-pub(super) fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
+fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     let drawn = &cache::POLICIES[rng.below(cache::POLICIES.len() as u64) as usize];
     let policy =
         std::env::var("DOVETAIL_CACHE").map_or(drawn, |name| cache::policy(&name).unwrap());
@@ -187,7 +187,7 @@ pub(super) enum Flash {
 }
 
 /// The drive with a log-block map.
-pub(super) fn log_mapped(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
+fn log_mapped(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     let scheme = pick(rng, &LogScheme::ALL);
     DriveConfig {
         log_block: Some(LogBlockConfig { scheme, log_lines: pick(rng, &[2, 2, 3, 5]) }),
@@ -201,7 +201,7 @@ pub(super) fn log_mapped(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
 }
 
 /// The drive on cells of several bits, with what drives on such cells have.
-pub(super) fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
+fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     let bits = pick(rng, &[2, 3, 4]);
     let one_shot = rng.chance(0.7);
     let us = |us: [u64; 4]| us.map(SimSpan::from_us);
@@ -254,6 +254,29 @@ pub(super) fn celled(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
         cores: pick(rng, &[1, 3]),
         refresh_reads: retry.map(|_| 50),
         ..plain
+    }
+}
+
+/// The drive of a run.
+pub(super) fn drawn(rng: &mut Rng, kind: Kind, flash: Flash) -> DriveConfig {
+    let plain = config(rng);
+    let config = if kind.is_thin() { thin(plain, rng) } else { plain };
+    let config = if kind.remaps() { remapping(config, rng, kind) } else { config };
+    match flash {
+        Flash::Plain => config,
+        Flash::Paged => paged(rng, config),
+        Flash::Cells => celled(rng, config),
+        Flash::PagedOnCells => {
+            let config = celled(rng, config);
+            // each translation page takes a page of the chip, or a word line
+            let user_blocks = config.user_blocks / 2;
+            paged(rng, DriveConfig { user_blocks, ..config })
+        }
+        Flash::LogBlocks => log_mapped(rng, config),
+        Flash::LogBlocksOnCells => {
+            let config = celled(rng, config);
+            log_mapped(rng, config)
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
 
 use dovetail_block::{DeviceError, HeldRemaps};
-use dovetail_ftl::{Drive, DriveConfig};
+use dovetail_ftl::Drive;
 use dovetail_nand::FaultPlan;
 use dovetail_testkit::ReferenceDevice;
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -21,7 +21,7 @@ mod seen;
 mod space;
 
 pub(crate) use drives::config;
-use drives::{Flash, Kind, celled, faults, log_mapped, paged, remapping, thin};
+use drives::{Flash, Kind, drawn, faults};
 use life::{Expected, Life, states};
 use seen::Seen;
 use space::Space;
@@ -53,25 +53,7 @@ fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
 fn run(seed: u64, kind: Kind, flash: Flash) -> Seen {
     let is_checked = !matches!(flash, Flash::Plain | Flash::Cells);
     let mut rng = Rng::new(seed);
-    let plain = config(&mut rng);
-    let config = if kind.is_thin() { thin(plain, &mut rng) } else { plain };
-    let config = if kind.remaps() { remapping(config, &mut rng, kind) } else { config };
-    let config = match flash {
-        Flash::Plain => config,
-        Flash::Paged => paged(&mut rng, config),
-        Flash::Cells => celled(&mut rng, config),
-        Flash::PagedOnCells => {
-            let config = celled(&mut rng, config);
-            // each translation page takes a page of the chip, or a word line
-            let user_blocks = config.user_blocks / 2;
-            paged(&mut rng, DriveConfig { user_blocks, ..config })
-        }
-        Flash::LogBlocks => log_mapped(&mut rng, config),
-        Flash::LogBlocksOnCells => {
-            let config = celled(&mut rng, config);
-            log_mapped(&mut rng, config)
-        }
-    };
+    let config = drawn(&mut rng, kind, flash);
     let space = Space::new(&config, &mut rng);
     let drive = match Drive::new(config) {
         Ok(drive) => drive,

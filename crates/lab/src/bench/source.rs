@@ -152,12 +152,12 @@ impl Source {
                 Ok(Box::new(workload.map_err(|error| failed(&error))?))
             }
             Self::Personality(personality) => {
-                let workload = |personality: &Personality| {
-                    PersonalityWorkload::new(personality, seed).map_err(|error| failed(&error))
-                };
-                let threads = workload(personality)?.threads();
+                let threads = personality.threads().map_err(|error| failed(&error))?;
                 let least = per_thread * u64::from(threads);
-                Ok(Box::new(workload(&scaled_personality(personality, scale, least)?)?))
+                let scaled = scaled_personality(personality, scale, least)?;
+                Ok(Box::new(
+                    PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?,
+                ))
             }
             Self::FileTrace(FileTraceSource { trace, pace, loops, whole_at }) => {
                 let scale = (scale.value() / whole_at.value()).min(1.0);

@@ -118,6 +118,14 @@ impl Personality {
         self.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// The number of its threads.
+    ///
+    /// # Errors
+    /// A value that is not allowed where it is used.
+    pub fn threads(&self) -> Result<u32, PersonalityError> {
+        Ok(self.plan()?.threads.iter().map(|spec| spec.instances).sum())
+    }
+
     /// Changes parameters: `nfiles` to `5000`, `meanfilesize` to `1m`.
     ///
     /// # Errors
