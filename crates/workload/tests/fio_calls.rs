@@ -10,7 +10,7 @@ use crate::common::{fio, play, prepared, workload};
 use dovetail_workload::{Call, Workload};
 
 /// The calls of fio's log: `FILE ACTION OFFSET LEN`, as `ACTION FILE OFFSET LEN`.
-fn log_of_fio(folder: &Path, job: &str) -> Vec<String> {
+pub(crate) fn log_of_fio(folder: &Path, job: &str) -> Vec<String> {
     let logged = job.to_owned() + "write_iolog=log\n";
     fio(folder, &logged, &[]).unwrap();
     let log = std::fs::read_to_string(folder.join("log")).unwrap();
@@ -28,7 +28,7 @@ fn logged_call(line: &str) -> Option<String> {
 }
 
 /// Our calls, written as in the log.
-fn our_log(job: &str) -> Vec<String> {
+pub(crate) fn our_log(job: &str) -> Vec<String> {
     let mut workload = workload(job, 1);
     let played = play(&mut workload);
     played.iter().filter_map(|played| our_call(&workload, &played.call)).collect()
@@ -74,6 +74,22 @@ fn sequential_jobs_make_the_calls_of_fio() {
         "rw=write:8k bs=4k size=64k",
         "rw=write:-8k bs=4k size=32k",
         "rw=read:4k bs=4k size=64k io_size=32k",
+        "rw=write:8k bs=4k size=60k",
+        "rw=write:8k bs=4k size=60k offset=8k",
+        "rw=write:8k bs=4k size=60k offset=4k",
+        "rw=write:8k bs=4k size=64k offset=16k",
+        "rw=write:8k bs=4k size=64k offset=4k io_size=128k",
+        "rw=write:8k bs=4k size=64k filesize=128k offset=16k",
+        "rw=write:-8k bs=4k size=64k offset=16k",
+        "rw=write:-8k bs=4k size=16k offset=32k",
+        "rw=write:-4k bs=4k size=64k offset=8k",
+        "rw=write:-8k bs=4k size=64k nrfiles=2",
+        "rw=write:-8k bs=4k size=64k io_size=128k",
+        "rw=write bs=4k size=64k filesize=16k",
+        "rw=write bs=4k size=64k filesize=16k nrfiles=3",
+        "rw=write bs=4k size=64k filesize=16k io_size=40k",
+        "rw=write bs=4k size=64k filesize=16k offset=4k loops=2",
+        "rw=write:8k bs=4k size=64k filesize=20k nrfiles=2",
         "rw=write bs=4k size=64k verify=crc32c",
         "rw=write bs=4k size=64k overwrite=1 file_append=0 description=x",
         "rw=write bs=4k size=16k file_append=1 io_size=8k",

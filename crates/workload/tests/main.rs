@@ -11,6 +11,7 @@ mod file_trace;
 mod fileset;
 mod fio_calls;
 mod fio_docs;
+mod fio_drawn;
 mod fio_examples;
 mod fio_output;
 mod fio_referee;

@@ -142,18 +142,31 @@ impl Cursor {
         let behind = if wrapped { 0 } else { behind };
         let offset = match context.settings.skip() {
             0 => Some(behind),
-            _ if behind == 0 && self.last_start[direction.index()].is_none() => Some(0),
+            skip if behind == 0 && self.last_start[direction.index()].is_none() => {
+                self.first_of_skips(skip)
+            }
             skip => self.skipped(behind, skip),
         };
         let place = |offset| Place { offset, random: false, again: true, wrapped };
         offset.filter(|offset| *offset < len && behind < len).map(place)
     }
 
-    /// `behind` and the bytes that are skipped; beyond an end, it goes on at the other one, as fio
-    /// does.
+    /// Backwards, fio begins as far before the region's length as the region begins in the file.
+    fn first_of_skips(&self, skip: i64) -> Option<u64> {
+        let Region { start, len, .. } = self.region;
+        if skip > 0 || start == 0 || start == len {
+            return Some(0);
+        }
+        self.skipped(len.wrapping_sub(start), skip)
+    }
+
+    /// `behind` and the bytes that are skipped. Beyond an end it goes on at the other one, as fio
+    /// does, to which the end is that of the file, and the front as far into the region as that is
+    /// into the file.
     fn skipped(&self, behind: u64, skip: i64) -> Option<u64> {
-        let next = behind.checked_add_signed(skip).filter(|next| *next < self.region.len);
-        next.or(if skip > 0 { Some(0) } else { self.region.len.checked_add_signed(skip) })
+        let Region { start, len, file_len, .. } = self.region;
+        let next = behind.checked_add_signed(skip).filter(|next| *next < file_len);
+        next.or(if skip > 0 { Some(start) } else { len.checked_add_signed(skip) })
     }
 
     fn random(&mut self, direction: Direction, context: &mut Context<'_>) -> Option<Place> {

@@ -222,7 +222,7 @@ pub static OPTIONS: &[JobOption] = &[
             Ok(())
         },
     ),
-    set("io_size", "a share is one of `size`", |s, v| {
+    set("io_size", "a share is one of the files' size", |s, v| {
         s.io_size = Some(v.extent()?);
         Ok(())
     })

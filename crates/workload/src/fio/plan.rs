@@ -58,6 +58,8 @@ pub(super) struct Region {
     pub file: FileId,
     pub start: u64,
     pub len: u64,
+    /// Bytes of the file once it is laid out.
+    pub file_len: u64,
 }
 
 /// Files by name, and how large they are once they are laid out.
@@ -117,14 +119,13 @@ impl Plan {
         for region in &regions {
             self.layout.extend(Layout { settings, region }.plan(&mut self.files));
         }
-        let whole: u64 = regions.iter().map(|region| region.len).sum();
-        let size = match settings.size {
-            Some(Extent::Bytes(bytes)) => bytes,
-            Some(Extent::Percent(_)) | None => whole,
-        };
-        let io_size = settings.io_size.map(|extent| extent.of(size));
-        let is_one_pass = settings.passes_are_one();
-        let io_size = io_size.map(|bytes| if is_one_pass { bytes.min(size) } else { bytes });
+        let (size, io_size) = bytes_to_do(settings, &regions);
+        let block = block_min(settings);
+        if size < block {
+            return Err(format!(
+                "is over after {size} bytes, less than a block of {block}; make size or io_size larger"
+            ));
+        }
         Ok(ThreadPlan {
             job: 0,
             group: 0,
@@ -206,8 +207,25 @@ impl Plan {
             ));
         }
         check_region(settings, start, len)?;
-        Ok(Region { file, start, len })
+        Ok(Region { file, start, len, file_len: known.max(start + len) })
     }
+}
+
+/// `size` and `io_size` as fio takes them: the files may be smaller than `size`, and a share of
+/// `io_size` is one of the files and no more than `size`.
+fn bytes_to_do(settings: &Settings, regions: &[Region]) -> (u64, Option<u64>) {
+    let whole: u64 = regions.iter().map(|region| region.len).sum();
+    let (whole, io_size) = match settings.io_size {
+        Some(share @ Extent::Percent(_)) => (share.of(whole), None),
+        Some(Extent::Bytes(bytes)) => (whole, Some(bytes)),
+        None => (whole, None),
+    };
+    let size = match settings.size {
+        Some(Extent::Bytes(bytes)) => bytes.min(whole),
+        Some(Extent::Percent(_)) | None => whole,
+    };
+    let is_one_pass = settings.passes_are_one();
+    (size, io_size.map(|bytes| if is_one_pass { bytes.min(size) } else { bytes }))
 }
 
 /// The job that one waits for: fio takes a name that stands once, and above.

@@ -41,9 +41,10 @@ impl FileService {
         }
     }
 
-    /// All files are closed, and none is done.
+    /// All files are closed, and none is done; whose turn it is stays.
     pub(super) fn reset(&mut self) {
-        *self = Self::new(self.states.len(), self.service, self.open_max);
+        let next = self.next;
+        *self = Self { next, ..Self::new(self.states.len(), self.service, self.open_max) };
     }
 
     pub(super) fn all_done(&self) -> bool {

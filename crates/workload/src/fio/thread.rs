@@ -28,8 +28,6 @@ pub(super) struct Thread {
     root: Rng,
     streams: Streams,
     cursors: Vec<Cursor>,
-    /// By file: written since it was last synced.
-    dirty: Vec<bool>,
     /// By file: opened and not closed.
     is_open: Vec<bool>,
     service: FileService,
@@ -60,7 +58,10 @@ pub(super) struct Thread {
     calls_to_offset: u64,
     calls_to_think: u64,
     writes: u64,
-    last_was_write: bool,
+    last: Last,
+    /// Calls that verify, and their bytes.
+    verifying_calls: u64,
+    verified_bytes: u64,
     terminated: bool,
     /// Parts of files that the pass wrote, to be read back.
     written: Vec<(usize, Target)>,
@@ -82,6 +83,14 @@ enum Stage {
     Done,
 }
 
+/// What a thread did last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Write,
+    Sync,
+    Other,
+}
+
 impl Thread {
     pub(super) fn new(number: u32, plan: ThreadPlan, settings: Settings, root: Rng) -> Self {
         let files = plan.files.len();
@@ -91,7 +100,6 @@ impl Thread {
             number,
             streams: Streams::new(&root, &settings, number, 0),
             cursors: plan.files.iter().copied().map(Cursor::new).collect(),
-            dirty: vec![false; files],
             is_open: vec![false; files],
             service,
             stage: Stage::New,
@@ -113,7 +121,9 @@ impl Thread {
             calls_to_offset: settings.calls_an_offset(),
             calls_to_think: settings.thinktime_blocks,
             writes: 0,
-            last_was_write: false,
+            last: Last::Other,
+            verifying_calls: 0,
+            verified_bytes: 0,
             terminated: false,
             written: Vec::new(),
             reading_back: Vec::new().into_iter(),
@@ -258,7 +268,7 @@ impl Thread {
     /// that lay files out.
     fn pre_read(&mut self) {
         for at in 0..self.plan.files.len() {
-            let Region { file, start, len } = self.plan.files[at];
+            let Region { file, start, len, .. } = self.plan.files[at];
             self.is_open[at] = true;
             self.pending.push_back(Call::Open { file });
             self.pending.extend((0..len).step_by(WRITE_BYTES as usize).map(|done| {
@@ -360,22 +370,42 @@ impl Thread {
         if settings.time_based {
             return None;
         }
-        let bytes = self.limit().saturating_mul(settings.passes());
-        let smallest = settings.blocks[Direction::Write.index()].min.max(1);
-        let align = settings.align_of(Direction::Write) | smallest;
+        let sizes = &settings.blocks[Direction::Write.index()];
+        let (smallest, largest) = (sizes.min.max(1), sizes.max.max(1));
+        // the last call goes beyond
+        let limit = self.limit().saturating_mul(settings.passes());
+        let bytes = match smallest == largest {
+            true => limit.div_ceil(smallest).saturating_mul(smallest),
+            false => limit.saturating_add(largest - 1),
+        };
         // a call that is not of whole blocks touches one more at most
-        let is_whole = align.is_multiple_of(BLOCK_SIZE) && !settings.unaligned;
+        let is_whole = !settings.unaligned && self.places().all(|at| at.is_multiple_of(BLOCK_SIZE));
         let more = if is_whole { 0 } else { bytes.div_ceil(smallest) };
         Some(bytes.div_ceil(BLOCK_SIZE).saturating_add(more))
+    }
+
+    /// Numbers of bytes of which the offsets and lengths of its writes are sums.
+    fn places(&self) -> impl Iterator<Item = u64> {
+        let settings = &self.settings;
+        let block = settings.blocks[Direction::Write.index()].min;
+        let skip = settings.skip();
+        let from_end = move |region: &Region| if skip < 0 { region.len } else { 0 };
+        [block, settings.align_of(Direction::Write), skip.unsigned_abs()]
+            .into_iter()
+            .chain(self.plan.files.iter().flat_map(move |region| [region.start, from_end(region)]))
     }
 
     fn is_pass_over(&self) -> bool {
         let loops = self.settings.passes().saturating_mul(self.bytes_factor());
         let pass_max = self.plan.size.max(self.plan.io_size.unwrap_or(0)).saturating_mul(loops);
-        let is_over = self.total_bytes >= self.limit().saturating_mul(self.settings.passes())
-            || self.pass_bytes >= pass_max
-            || self.are_calls_used_up();
+        let is_over = self.pass_bytes >= pass_max || self.is_work_done();
         is_over && !self.settings.time_based
+    }
+
+    /// All passes together have done what is to be done.
+    fn is_work_done(&self) -> bool {
+        self.total_bytes >= self.limit().saturating_mul(self.settings.passes())
+            || self.are_calls_used_up()
     }
 
     /// A job that trims and then writes does both with every byte.
@@ -391,7 +421,9 @@ impl Thread {
         let allowed = |calls: u64| {
             calls.saturating_mul(self.settings.passes()).saturating_mul(self.bytes_factor())
         };
-        self.settings.number_ios.is_some_and(|calls| self.calls >= allowed(calls))
+        self.settings
+            .number_ios
+            .is_some_and(|calls| self.calls + self.verifying_calls >= allowed(calls))
     }
 
     /// `thinktime`, once the calls before it have ended.
@@ -433,7 +465,7 @@ impl Thread {
     /// Returns whether `fsync` or `fdatasync` comes next: after every so many writes.
     fn owes_sync(&self) -> bool {
         let due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
-        self.last_was_write && (due(self.settings.fsync) || due(self.settings.fdatasync))
+        self.last == Last::Write && (due(self.settings.fsync) || due(self.settings.fdatasync))
     }
 
     /// fio syncs the file whose turn it is, not the one that was written last.
@@ -444,8 +476,7 @@ impl Thread {
             return;
         };
         self.pending.push_back(Call::Sync { file: self.file(at), data_only: !due });
-        self.dirty[at] = false;
-        self.last_was_write = false;
+        self.last = Last::Sync;
     }
 
     fn draw_direction(&mut self) -> Direction {
@@ -485,7 +516,7 @@ impl Thread {
             }
             self.service.finish(at);
             if self.service.all_done() {
-                break;
+                break; // it is closed with the pass
             }
             self.close(at);
         }
@@ -522,8 +553,9 @@ impl Thread {
             Direction::Write => Call::Write { file, offset, len, direct },
             Direction::Trim => Call::PunchHole { file, offset, len },
         });
-        self.last_was_write = direction == Direction::Write;
+        self.last = Last::Other;
         if direction == Direction::Write {
+            self.last = Last::Write;
             self.wrote(at, target);
         }
         self.count(direction, len);
@@ -531,7 +563,6 @@ impl Thread {
 
     fn wrote(&mut self, at: usize, target: Target) {
         self.writes += 1;
-        self.dirty[at] = true;
         if self.reads_back() {
             self.written.push((at, target));
         }
@@ -575,28 +606,38 @@ impl Thread {
         if !std::mem::take(&mut self.is_open[at]) {
             return;
         }
-        if self.settings.fsync_on_close {
-            self.sync_if_dirty(at);
-        }
         let file = self.file(at);
         self.pending.push_back(Call::Close { file });
     }
 
-    fn sync_if_dirty(&mut self, at: usize) {
-        if std::mem::take(&mut self.dirty[at]) {
+    /// Both options are one in fio.
+    const fn syncs_at_end(&self) -> bool {
+        let is_asked = self.settings.end_fsync || self.settings.fsync_on_close;
+        is_asked && self.settings.pattern.does(Direction::Write)
+    }
+
+    /// All files, those too that nothing was written to, as fio does; those that gave nothing more
+    /// are closed before.
+    fn sync_all(&mut self) {
+        let files = 0..self.plan.files.len();
+        if self.service.all_done() {
+            files.clone().for_each(|at| self.close(at));
+        }
+        for at in files {
+            let was_open = self.is_open[at];
+            self.open(at);
             self.pending.push_back(Call::Sync { file: self.file(at), data_only: false });
+            if !was_open {
+                self.close(at);
+            }
         }
     }
 
     fn close_pass(&mut self, users: &mut Users) {
-        let files = 0..self.plan.files.len();
-        if self.settings.end_fsync || self.settings.fsync_on_close {
-            for at in files.clone().filter(|at| self.dirty[*at]).collect::<Vec<_>>() {
-                self.open(at);
-                self.sync_if_dirty(at);
-            }
+        if self.syncs_at_end() && self.writes > 0 && self.last != Last::Sync {
+            self.sync_all();
         }
-        for at in files {
+        for at in 0..self.plan.files.len() {
             self.close(at);
         }
         let mut written = std::mem::take(&mut self.written);
@@ -620,6 +661,8 @@ impl Thread {
             self.open(at);
             let (file, direct) = (self.file(at), self.settings.direct);
             self.pending.push_back(Call::Read { file, offset, len, direct });
+            self.verifying_calls += 1;
+            self.verified_bytes += len;
             return None;
         }
         if self.in_flight > 0 {
@@ -637,7 +680,7 @@ impl Thread {
             self.pass += 1;
             self.pass_bytes = 0;
             // fio forgets that it synced: a pass may begin with a sync.
-            self.last_was_write = self.writes > 0;
+            self.last = if self.writes > 0 { Last::Write } else { Last::Other };
             self.service.reset();
             self.cursors.iter_mut().for_each(Cursor::reset);
             self.streams = Streams::new(&self.root, &self.settings, self.number, self.pass);
@@ -656,14 +699,14 @@ impl Thread {
         }
         if self.loops_left > 0 {
             self.loops_left -= 1;
-            return true;
+            return !self.is_work_done() || self.syncs_at_end();
         }
         let block = self
             .settings
             .directions()
             .map(|direction| self.settings.blocks[direction.index()].max)
             .max();
-        let left = self.limit().saturating_sub(self.total_bytes);
+        let left = self.limit().saturating_sub(self.total_bytes + self.verified_bytes);
         let files_left = self.plan.io_size.is_some() || !self.service.all_done();
         !self.are_calls_used_up() && left > 0 && left >= block.unwrap_or(0) && files_left
     }
