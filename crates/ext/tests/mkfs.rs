@@ -116,7 +116,7 @@ fn other_shapes_are_those_of_mke2fs_byte_for_byte() {
     let apart =
         |o: MkfsOptions| MkfsOptions { incompat: o.incompat.without(Incompat::FLEX_BG), ..o };
     let small_inodes = |o: MkfsOptions| MkfsOptions { inode_size: 128, ..o };
-    let shapes: [(MkfsOptions, &[&str]); 12] = [
+    let shapes: [(MkfsOptions, &[&str]); 13] = [
         (MkfsOptions { block_size: Some(4096), ..ext4() }, &["-t", "ext4", "-b", "4096"]),
         (MkfsOptions { block_size: Some(2048), ..ext4() }, &["-t", "ext4", "-b", "2048"]),
         (
@@ -153,6 +153,11 @@ fn other_shapes_are_those_of_mke2fs_byte_for_byte() {
                 ..ext4()
             },
             &["-t", "ext4", "-i", "2048", "-J", "size=10", "-m", "1"],
+        ),
+        (
+            // a full bitmap of inodes in each group
+            MkfsOptions { inode_ratio: Some(1024), ..small_inodes(ext4()) },
+            &["-t", "ext4", "-i", "1024", "-I", "128"],
         ),
     ];
     for (options, arguments) in shapes {

@@ -87,7 +87,7 @@ fn set_inodes(superblock: &mut Superblock, inodes: u64) {
     let bits = u64::from(superblock.block_size()) * 8;
     let least = u64::from(superblock.first_ino.0) + 1;
     let groups = u64::from(superblock.group_count());
-    let per_group = inodes.max(least).div_ceil(groups).min(bits - 8);
+    let per_group = inodes.max(least).div_ceil(groups).min(bits);
     let filled = per_group.div_ceil(per_block) * per_block;
     let per_group = (filled & !7).clamp(least.next_multiple_of(8), bits);
     superblock.inodes_per_group = per_group as u32;
