@@ -84,6 +84,10 @@ fn sequential_jobs_make_the_calls_of_fio() {
         "rw=write:-8k bs=4k size=16k offset=32k",
         "rw=write:-4k bs=4k size=64k offset=8k",
         "rw=write:-8k bs=4k size=64k nrfiles=2",
+        "rw=rw:8k rwmixread=0 bs=4k size=64k io_size=200k",
+        "rw=rw rwmixread=100 bs=4k size=64k io_size=200k end_fsync=1",
+        "rw=write bs=,8k size=64k filesize=20k io_size=30%",
+        "rw=write:8k bs=4k size=64k verify=md5",
         "rw=write:-8k bs=4k size=64k io_size=128k",
         "rw=write bs=4k size=64k filesize=16k",
         "rw=write bs=4k size=64k filesize=16k nrfiles=3",
@@ -157,6 +161,53 @@ fn random_jobs_cover_what_fio_covers() {
         } else {
             assert_eq!(ours, theirs, "{options}");
         }
+    }
+}
+
+/// [`play`] holds the blocks that are written against those that the job names beforehand.
+#[test]
+fn writes_off_the_grid_are_reckoned_with() {
+    for options in [
+        "rw=write bs=4k size=64k offset=1k",
+        "rw=write:-8k bs=4k size=33k",
+        "rw=write bs=16k size=100k io_size=200k",
+        "rw=write bs=1k,4k bs_is_seq_rand=1 size=64k",
+        "rw=randtrimwrite bs=4k,4k,512 size=64k",
+    ] {
+        let played = play(&mut workload(&format!("[a]\n{}\n", options.replace(' ', "\n")), 1));
+        assert!(played.iter().any(|played| matches!(played.call, Call::Write { .. })), "{options}");
+    }
+}
+
+/// fio's log leaves out what `fsync_on_close` syncs where a file is closed before the job ends. The
+/// calls are those that strace saw of fio 3.33.
+#[test]
+fn files_are_synced_when_they_are_closed() {
+    for (options, expected) in [
+        ("rw=write nrfiles=2 filesize=8k", "w0 w1 w0 w1 S0 S1 c0 c1"),
+        (
+            "rw=write nrfiles=2 filesize=8k loops=2",
+            "w0 w1 w0 w1 S0 c0 S1 c1 S0 c0 S1 c1 w0 w1 w0 w1 S0 S1 c0 c1",
+        ),
+        (
+            "rw=write nrfiles=3 filesize=8k fsync=1 file_service_type=sequential",
+            "w0 S0 w0 S0 c0 w1 S1 w1 S1 c1 w2 S2 w2 S0 c0 S1 c1 S2 c2",
+        ),
+        ("rw=write size=16k verify=md5", "w0 w0 w0 w0 S0 S0 c0 r0 r0 r0 r0 S0 c0"),
+        (
+            "rw=write nrfiles=3 size=40k",
+            "w0 w1 w2 w0 w1 w2 w0 w1 w2 S0 c0 S1 c1 S2 c2 S0 c0 S1 c1 S2 c2",
+        ),
+    ] {
+        let job = format!("[a]\nbs=4k\nfsync_on_close=1\n{}\n", options.replace(' ', "\n"));
+        let calls = our_log(&job);
+        let short = |call: &String| {
+            let (action, file) = call.split_once(" a.0.")?;
+            let letter = if action == "sync" { "S" } else { &action[..1] };
+            (action != "open").then(|| format!("{letter}{}", &file[..1]))
+        };
+        let short: Vec<String> = calls.iter().filter_map(short).collect();
+        assert_eq!(short.join(" "), expected, "{options}");
     }
 }
 

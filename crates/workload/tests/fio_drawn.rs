@@ -21,13 +21,14 @@ const CHOICES: &[&[&str]] = &[
         "rw=write",
         "rw=read",
         "rw=write\nverify=crc32c",
+        "rw=write:8k\nverify=crc32c",
         "rw=write:8k",
         "rw=read:4k",
         "rw=write:-8k",
         "rw=read:-4k",
     ],
     &["size=64k", "size=60k", "size=100k", "size=1m", "size=33k"],
-    &["bs=4k", "bs=8k", "bs=16k", "bs=3k", "bs=1k", "bs=8k,4k"],
+    &["bs=4k", "bs=8k", "bs=16k", "bs=3k", "bs=1k", "bs=8k,4k", "bs=,8k"],
 ];
 
 /// One of each list, or none.
@@ -39,7 +40,7 @@ const MAYBE: &[&[&str]] = &[
     &["loops=2", "loops=3"],
     &["number_ios=7", "number_ios=20"],
     &["fsync=4", "fdatasync=3", "fsync=5\nfdatasync=2"],
-    &["end_fsync=1", "fsync_on_close=1"],
+    &["end_fsync=1"],
     &["file_service_type=sequential", "file_service_type=roundrobin:3", "openfiles=1"],
     &["overwrite=1", "thinktime=5"],
 ];

@@ -142,6 +142,7 @@ impl Cursor {
         let behind = if wrapped { 0 } else { behind };
         let offset = match context.settings.skip() {
             0 => Some(behind),
+            _ if wrapped => Some(0),
             skip if behind == 0 && self.last_start[direction.index()].is_none() => {
                 self.first_of_skips(skip)
             }
@@ -151,7 +152,8 @@ impl Cursor {
         offset.filter(|offset| *offset < len && behind < len).map(place)
     }
 
-    /// Backwards, fio begins as far before the region's length as the region begins in the file.
+    /// Backwards, fio takes the region's length for a place in the file: in bytes 16k to 80k,
+    /// `rw=write:-8k` begins at 64k - 8k.
     fn first_of_skips(&self, skip: i64) -> Option<u64> {
         let Region { start, len, .. } = self.region;
         if skip > 0 || start == 0 || start == len {
@@ -160,9 +162,9 @@ impl Cursor {
         self.skipped(len.wrapping_sub(start), skip)
     }
 
-    /// `behind` and the bytes that are skipped. Beyond an end it goes on at the other one, as fio
-    /// does, to which the end is that of the file, and the front as far into the region as that is
-    /// into the file.
+    /// `behind` and the bytes that are skipped; beyond an end it goes on at the other one. As in fio
+    /// the one end is that of the file, not of the region, and from there it goes to as many bytes
+    /// behind the region's start as that is behind the file's.
     fn skipped(&self, behind: u64, skip: i64) -> Option<u64> {
         let Region { start, len, file_len, .. } = self.region;
         let next = behind.checked_add_signed(skip).filter(|next| *next < file_len);

@@ -46,9 +46,9 @@ pub(super) struct ThreadPlan {
     /// The job that must be done before, by its place in the job file (`wait_for`).
     pub waits_for: Option<usize>,
     pub files: Vec<Region>,
-    /// `size`: bytes of one pass.
+    /// Bytes of one pass: `size`, or what the files have.
     pub size: u64,
-    /// `io_size`: bytes of all passes, if given.
+    /// `io_size` in bytes: those of all passes.
     pub io_size: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ impl Plan {
             self.layout.extend(Layout { settings, region }.plan(&mut self.files));
         }
         let (size, io_size) = bytes_to_do(settings, &regions);
-        let block = block_min(settings);
+        let block = smallest_block(settings);
         if size < block {
             return Err(format!(
                 "is over after {size} bytes, less than a block of {block}; make size or io_size larger"
@@ -182,9 +182,8 @@ impl Plan {
         let of_percent = [settings.offset, settings.offset_increment]
             .iter()
             .any(|extent| matches!(extent, Extent::Percent(_)));
-        // the smallest block of all directions, also of those that the job does not have
-        let block = settings.blocks.iter().map(|sizes| sizes.min).min().unwrap_or(1);
-        let start = if of_percent { start.next_multiple_of(block) } else { start };
+        let start =
+            if of_percent { start.next_multiple_of(smallest_block(settings)) } else { start };
         let start = if settings.file_append { start + known } else { start };
         let all = whole.unwrap_or(known);
         let rest = all.saturating_sub(start);
@@ -215,14 +214,14 @@ impl Plan {
 /// `io_size` is one of the files and no more than `size`.
 fn bytes_to_do(settings: &Settings, regions: &[Region]) -> (u64, Option<u64>) {
     let whole: u64 = regions.iter().map(|region| region.len).sum();
-    let (whole, io_size) = match settings.io_size {
+    let (most, io_size) = match settings.io_size {
         Some(share @ Extent::Percent(_)) => (share.of(whole), None),
         Some(Extent::Bytes(bytes)) => (whole, Some(bytes)),
         None => (whole, None),
     };
     let size = match settings.size {
-        Some(Extent::Bytes(bytes)) => bytes.min(whole),
-        Some(Extent::Percent(_)) | None => whole,
+        Some(Extent::Bytes(bytes)) => bytes.min(most),
+        Some(Extent::Percent(_)) | None => most,
     };
     let is_one_pass = settings.passes_are_one();
     (size, io_size.map(|bytes| if is_one_pass { bytes.min(size) } else { bytes }))
@@ -257,6 +256,11 @@ fn file_size(settings: &Settings, known: u64, rng: &mut Rng) -> Option<u64> {
     } else {
         whole_blocks(settings, low + rng.below(high - low + 1)).max(low)
     })
+}
+
+/// Of all directions, also of those that the job does not have, as in fio.
+fn smallest_block(settings: &Settings) -> u64 {
+    settings.blocks.iter().map(|sizes| sizes.min).min().unwrap_or(1)
 }
 
 fn block_min(settings: &Settings) -> u64 {

@@ -353,9 +353,11 @@ impl Thread {
             now.since(self.begin).as_secs_f64() / end.since(self.begin).as_secs_f64().max(1e-9)
         });
         let loops = self.settings.passes() as f64;
-        let of_bytes = self.total_bytes as f64 / (self.limit() as f64 * loops).max(1.0);
+        let bytes = self.total_bytes.saturating_add(self.verified_bytes);
+        let of_bytes = bytes as f64 / (self.limit() as f64 * loops).max(1.0);
         let of_calls = self.settings.number_ios.map_or(0.0, |calls| {
-            self.calls as f64 / (calls as f64 * loops * self.bytes_factor() as f64).max(1.0)
+            (self.calls + self.verifying_calls) as f64
+                / (calls as f64 * loops * self.bytes_factor() as f64).max(1.0)
         });
         let of_work = if self.settings.time_based { 0.0 } else { of_bytes.max(of_calls) };
         of_time.max(of_work).clamp(0.0, 1.0)
@@ -370,8 +372,9 @@ impl Thread {
         if settings.time_based {
             return None;
         }
-        let sizes = &settings.blocks[Direction::Write.index()];
-        let (smallest, largest) = (sizes.min.max(1), sizes.max.max(1));
+        let sizes = || self.sizes_of_writes().map(|direction| &settings.blocks[direction.index()]);
+        let smallest = sizes().map(|sizes| sizes.min).min().unwrap_or(1).max(1);
+        let largest = sizes().map(|sizes| sizes.max).max().unwrap_or(1).max(1);
         // the last call goes beyond
         let limit = self.limit().saturating_mul(settings.passes());
         let bytes = match smallest == largest {
@@ -384,22 +387,32 @@ impl Thread {
         Some(bytes.div_ceil(BLOCK_SIZE).saturating_add(more))
     }
 
+    /// Directions whose block sizes its writes have.
+    fn sizes_of_writes(&self) -> impl Iterator<Item = Direction> {
+        let settings = &self.settings;
+        let also = [
+            (Direction::Read, settings.sequential_random_sizes),
+            (Direction::Trim, settings.pattern.is_trim_write()),
+        ];
+        let also = also.into_iter().filter(|(_, is_so)| *is_so).map(|(direction, _)| direction);
+        also.chain([Direction::Write])
+    }
+
     /// Numbers of bytes of which the offsets and lengths of its writes are sums.
     fn places(&self) -> impl Iterator<Item = u64> {
         let settings = &self.settings;
-        let block = settings.blocks[Direction::Write.index()].min;
+        let sizes = |direction: Direction| {
+            [settings.blocks[direction.index()].min, settings.align_of(direction)]
+        };
         let skip = settings.skip();
         let from_end = move |region: &Region| if skip < 0 { region.len } else { 0 };
-        [block, settings.align_of(Direction::Write), skip.unsigned_abs()]
-            .into_iter()
+        (self.sizes_of_writes().flat_map(sizes))
+            .chain([skip.unsigned_abs()])
             .chain(self.plan.files.iter().flat_map(move |region| [region.start, from_end(region)]))
     }
 
     fn is_pass_over(&self) -> bool {
-        let loops = self.settings.passes().saturating_mul(self.bytes_factor());
-        let pass_max = self.plan.size.max(self.plan.io_size.unwrap_or(0)).saturating_mul(loops);
-        let is_over = self.pass_bytes >= pass_max || self.is_work_done();
-        is_over && !self.settings.time_based
+        self.is_work_done() && !self.settings.time_based
     }
 
     /// All passes together have done what is to be done.
@@ -518,7 +531,7 @@ impl Thread {
             if self.service.all_done() {
                 break; // it is closed with the pass
             }
-            self.close(at);
+            self.close_midway(at);
         }
         self.stage = Stage::Closing;
     }
@@ -534,9 +547,7 @@ impl Thread {
 
     fn target(&mut self, at: usize, direction: Direction, new_offset: bool) -> Option<Target> {
         let settings = &self.settings;
-        let mixes = settings.pattern.is_mixed()
-            && self.plan.io_size.is_some_and(|io_size| io_size > self.plan.size);
-        let wraps = mixes || (settings.time_based && self.plan.files.len() == 1);
+        let wraps = settings.time_based && self.plan.files.len() == 1;
         let mut context = Context { settings, streams: &mut self.streams, new_offset, wraps };
         self.cursors[at].next(direction, &mut context)
     }
@@ -610,7 +621,19 @@ impl Thread {
         self.pending.push_back(Call::Close { file });
     }
 
-    /// Both options are one in fio.
+    /// Closes a file before the job ends: `fsync_on_close`.
+    fn close_midway(&mut self, at: usize) {
+        if self.is_open[at] && self.settings.fsync_on_close && self.may_sync() {
+            self.pending.push_back(Call::Sync { file: self.file(at), data_only: false });
+        }
+        self.close(at);
+    }
+
+    /// As fio, it does not look whether there is something to sync.
+    fn may_sync(&self) -> bool {
+        self.settings.pattern.does(Direction::Write) && self.last != Last::Sync
+    }
+
     const fn syncs_at_end(&self) -> bool {
         let is_asked = self.settings.end_fsync || self.settings.fsync_on_close;
         is_asked && self.settings.pattern.does(Direction::Write)
@@ -621,7 +644,7 @@ impl Thread {
     fn sync_all(&mut self) {
         let files = 0..self.plan.files.len();
         if self.service.all_done() {
-            files.clone().for_each(|at| self.close(at));
+            files.clone().for_each(|at| self.close_midway(at));
         }
         for at in files {
             let was_open = self.is_open[at];
@@ -634,19 +657,23 @@ impl Thread {
     }
 
     fn close_pass(&mut self, users: &mut Users) {
-        if self.syncs_at_end() && self.writes > 0 && self.last != Last::Sync {
+        if self.syncs_at_end() && self.calls > 0 && self.may_sync() {
             self.sync_all();
-        }
-        for at in 0..self.plan.files.len() {
-            self.close(at);
         }
         let mut written = std::mem::take(&mut self.written);
         if self.terminated {
             // its time is over, as in fio
             written.clear();
         }
+        for at in 0..self.plan.files.len() {
+            match written.is_empty() {
+                true => self.close(at),
+                false => self.close_midway(at),
+            }
+        }
         if !self.settings.pattern.random || self.settings.has_map() {
             written.sort_by_key(|(at, target)| (*at, target.offset));
+            written.dedup_by_key(|(at, target)| (*at, target.offset));
         }
         self.reading_back = written.into_iter();
         self.stage = Stage::ReadingBack;
@@ -661,6 +688,7 @@ impl Thread {
             self.open(at);
             let (file, direct) = (self.file(at), self.settings.direct);
             self.pending.push_back(Call::Read { file, offset, len, direct });
+            self.last = Last::Other;
             self.verifying_calls += 1;
             self.verified_bytes += len;
             return None;
@@ -669,7 +697,7 @@ impl Thread {
             return Some(Step::Wait);
         }
         for at in 0..self.plan.files.len() {
-            self.close(at);
+            self.close_midway(at);
         }
         self.end_pass(users);
         None
@@ -707,7 +735,8 @@ impl Thread {
             .map(|direction| self.settings.blocks[direction.index()].max)
             .max();
         let left = self.limit().saturating_sub(self.total_bytes + self.verified_bytes);
-        let files_left = self.plan.io_size.is_some() || !self.service.all_done();
+        let files_left =
+            self.plan.io_size.is_some() || self.reads_back() || !self.service.all_done();
         !self.are_calls_used_up() && left > 0 && left >= block.unwrap_or(0) && files_left
     }
 
