@@ -83,7 +83,7 @@ enum Stage {
     Done,
 }
 
-/// What a thread did last.
+/// The last act of a thread that a sync depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     Write,
