@@ -10,7 +10,8 @@
 //! fsync A
 //! ```
 //!
-//! Paths begin at the root; `/` is the root itself. Numbers are bytes, or end in K or M. `fill` is
+//! Paths begin at the root; `/` is the root itself, and `@2` the file that was opened as number 2: it
+//! is written and synced without a name as well. Numbers are bytes, or end in K or M. `fill` is
 //! what content is made of: the number of the operation if it is left out.
 
 use std::fmt::Write;
@@ -54,7 +55,7 @@ pub struct ParseError {
 }
 
 /// Each operation with its arguments.
-const USAGE: [(&str, &str); 23] = [
+const USAGE: [(&str, &str); 25] = [
     ("create", "PATH [MODE]"),
     ("mkdir", "PATH [MODE]"),
     ("mkfifo", "PATH [MODE]"),
@@ -63,6 +64,8 @@ const USAGE: [(&str, &str); 23] = [
     ("unlink", "PATH"),
     ("rmdir", "PATH"),
     ("rename", "PATH NEW [noreplace|exchange]"),
+    ("open", "PATH NUMBER"),
+    ("close", "NUMBER"),
     ("write", "PATH OFFSET LENGTH [FILL]"),
     ("dwrite", "PATH OFFSET LENGTH [FILL]"),
     ("truncate", "PATH SIZE"),
@@ -152,7 +155,10 @@ impl Arguments<'_> {
     }
 
     fn target(&self, index: usize) -> Result<Target, String> {
-        self.path(index).map(Target::Path)
+        match self.words[index].strip_prefix('@') {
+            Some(number) => open_number(number).map(Target::Held),
+            None => self.path(index).map(Target::Path),
+        }
     }
 
     fn bytes(&self, index: usize) -> Result<u64, String> {
@@ -203,6 +209,16 @@ impl Arguments<'_> {
     }
 }
 
+/// Files that are open at once, at most.
+const MOST_OPEN: usize = 256;
+
+fn open_number(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number < MOST_OPEN);
+    number.ok_or_else(|| {
+        format!("\"{}\" is no number of an open file: give 0 to {}", clip(text), MOST_OPEN - 1)
+    })
+}
+
 /// Bytes that one operation writes at most: content is kept in memory.
 const MOST: u64 = 64 << 20;
 /// Bytes of an extended attribute at most (Linux: `XATTR_SIZE_MAX`).
@@ -222,6 +238,8 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
         "unlink" => Op::Unlink { path: given.named(0)? },
         "rmdir" => Op::Rmdir { path: given.named(0)? },
         "rename" => rename(given)?,
+        "open" => Op::Hold { path: given.path(0)?, slot: open_number(given.words[1])? },
+        "close" => Op::Release { slot: open_number(given.words[0])? },
         "write" => {
             let (offset, len) = given.range(MOST)?;
             Op::Write { target: given.target(0)?, offset, len: len as usize, fill: given.fill(3)? }
@@ -301,18 +319,22 @@ fn show_path(path: &Path) -> String {
     if path.is_empty() {
         return "/".into();
     }
-    path.iter().map(|name| name.escape_ascii().to_string()).collect::<Vec<_>>().join("/")
+    // "@" is also the sign of an open file
+    let root = if path[0].starts_with(b"@") { "/" } else { "" };
+    let names =
+        path.iter().map(|name| name.escape_ascii().to_string()).collect::<Vec<_>>().join("/");
+    format!("{root}{names}")
 }
 
 fn show_target(target: &Target) -> String {
     match target {
         Target::Path(path) => show_path(path),
-        Target::Held(slot) => format!("held {slot}"),
+        Target::Held(slot) => format!("@{slot}"),
     }
 }
 
-/// An operation as [`parse`] reads it. What the language lacks (other owners, open files without a
-/// name) is shown after a `#`.
+/// An operation as [`parse`] reads it. What the language lacks (other owners) is shown after a
+/// `#`.
 pub fn show(action: &Action) -> String {
     match action {
         Action::Op(op) => show_op(op),
@@ -340,6 +362,8 @@ fn show_op(op: &Op) -> String {
             };
             format!("rename {} {}{flag}", show_path(from), show_path(to))
         }
+        Op::Hold { path, slot } => format!("open {} {slot}", show_path(path)),
+        Op::Release { slot } => format!("close {slot}"),
         Op::Write { target, offset, len, fill } => {
             format!("write {} {offset} {len} {fill}", show_target(target))
         }
@@ -420,7 +444,7 @@ mod tests {
     use super::*;
 
     const ALL: &str = "mkdir A\ncreate A/foo\ncreate s 4711\nmkdir t 1777\nmkfifo p\nsymlink l 20\nlink A/foo A/bar\nunlink A/bar\nrmdir B\n\
-                       rename A/foo foo\nrename a b exchange\nrename a b noreplace\nwrite foo 10 20 7\n\
+                       rename A/foo foo\nrename a b exchange\nrename a b noreplace\nopen foo 2\nwrite @2 0 1 9\nclose 2\nunlink /@2\nwrite foo 10 20 7\n\
                        dwrite foo 4096 8192 9\ntruncate foo 100\nfallocate foo 0 10\nfallocate foo 0 10 keep-size\n\
                        punch foo 1 2\nzero foo 3 4\nzero foo 3 4 keep-size\nsetxattr foo user.a 5 6\n\
                        removexattr foo user.a\nchmod foo 640\nread foo 0 10\nfsync /\nfdatasync foo\nsync\n\
@@ -453,6 +477,10 @@ mod tests {
         assert_eq!(said("rename a b over"), "line 1: \"over\" is not one of noreplace, exchange");
         assert_eq!(said("create /"), "line 1: the root directory is always there");
         assert_eq!(said("create ../x"), "line 1: \"..\" cannot be a name here");
+        assert_eq!(
+            said("fsync @256"),
+            "line 1: \"256\" is no number of an open file: give 0 to 255"
+        );
         assert_eq!(said("write foo 0 0"), "line 1: a length is 1 to 67108864");
         assert_eq!(
             said("dwrite foo 1 4096"),

@@ -124,6 +124,20 @@ fn a_file_of_which_a_part_was_written_back_is_durable_after_its_fsync() {
     }
 }
 
+/// The unlink waits for its commit, the write to the open file goes to its place before that, as in
+/// Linux: with the power cut between the two the name leads to what was written without it.
+#[test]
+fn an_open_file_without_a_name_is_overwritten_in_place() {
+    let source = list(
+        "create c\nwrite c 0 8192 1\nfsync c\nopen c 0\nunlink c\nwrite @0 4096 1 212\nsync\n",
+    );
+    let stacks = ["f2fs", "ext4", "rm-ipu"].map(|name| stack(name, ""));
+    for stack in &explore(&source, &stacks, Cuts::All).stacks {
+        assert_eq!(stack.violations, [], "{}", stack.stack);
+        assert!(stack.cuts > 30, "{stack:?}");
+    }
+}
+
 fn job(job: Job) -> Source {
     Source::Job { job: Box::new(job), calls: 1000 }
 }

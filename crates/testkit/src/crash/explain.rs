@@ -15,7 +15,8 @@
 //!
 //! Each block of content (4096 bytes, or what the file system says) holds what it held at some
 //! moment since it was last made durable, by an fsync of its file or a sync: a checkpoint for
-//! another file's sake need not write it, and file systems overwrite in place.
+//! another file's sake need not write it, and file systems overwrite in place. So do writes to an
+//! open file that has lost its name, as long as the loss is not durable.
 //!
 //! Updates may wait for their fsync: then a block that was there ever since holds what it held when
 //! it was made durable.
@@ -250,8 +251,12 @@ impl<'a> RolledForward<'a> {
 
     /// Each page holds what it held at some moment from `content` on.
     fn compare_pages(&self, ino: Ino, content: usize, found: &Node) -> Result<(), String> {
-        let states = (content..=self.last).map(|number| self.history.state(number).node(ino));
-        let later: Vec<&Node> = states.map(|node| node.unwrap_or(&self.nothing)).collect();
+        // an open file is written without a name, too, in the place that the name still leads to
+        let states = (content..=self.last).map(|number| self.history.state(number).any_node(ino));
+        let mut later: Vec<&Node> = states.flatten().map(|node| &**node).collect();
+        if self.history.state(content).any_node(ino).is_none() {
+            later.insert(0, &self.nothing);
+        }
         // a sync that is under way makes updates durable file by file
         let syncing = self.history.promise(self.last) == Some(Promise::All);
         let allowed = [later[0], if syncing { later[later.len() - 1] } else { later[0] }];

@@ -37,6 +37,8 @@ pub(super) struct Node {
 pub struct Snapshot {
     pub(super) root: Ino,
     nodes: BTreeMap<Ino, Arc<Node>>,
+    /// Inodes that are open and have lost their name.
+    unnamed: BTreeMap<Ino, Arc<Node>>,
 }
 
 impl Snapshot {
@@ -50,15 +52,13 @@ impl Snapshot {
 
     /// The model's content; `before` is what it was earlier.
     pub(super) fn of_model(model: &mut Model, before: Option<&Self>) -> Result<Self, Error> {
-        Self::collect(model.root(), |ino| {
-            let before = before.and_then(|before| before.nodes.get(&ino));
-            let edits = model.edits(ino);
-            if let Some(same) = before.filter(|node| edits.is_some() && node.edits == edits) {
-                return Ok(Arc::clone(same));
+        let mut now = Self::collect(model.root(), |ino| node_now(model, before, ino))?;
+        for ino in before.into_iter().flat_map(Self::inodes) {
+            if !now.nodes.contains_key(&ino) && model.edits(ino).is_some() {
+                now.unnamed.insert(ino, node_now(model, before, ino)?);
             }
-            let node = read_node(model, ino, before.map(|node| &**node))?;
-            Ok(Arc::new(Node { edits, ..node }))
-        })
+        }
+        Ok(now)
     }
 
     fn collect(
@@ -77,11 +77,21 @@ impl Snapshot {
             }
             nodes.insert(ino, node);
         }
-        Ok(Self { root, nodes })
+        Ok(Self { root, nodes, unnamed: BTreeMap::new() })
     }
 
+    fn inodes(&self) -> impl Iterator<Item = Ino> {
+        self.nodes.keys().chain(self.unnamed.keys()).copied()
+    }
+
+    /// An inode that has a name.
     pub(super) fn node(&self, ino: Ino) -> Option<&Node> {
         self.nodes.get(&ino).map(|node| &**node)
+    }
+
+    /// An inode that has a name, or had one and is open.
+    pub(super) fn any_node(&self, ino: Ino) -> Option<&Arc<Node>> {
+        self.nodes.get(&ino).or_else(|| self.unnamed.get(&ino))
     }
 
     /// The entries of a directory; `None` for everything else.
@@ -148,6 +158,17 @@ pub(super) fn meta(attr: &Attr) -> Attr {
         mode: attr.mode & !(S_ISUID | S_ISGID),
         ..*attr
     }
+}
+
+/// An inode of the model, shared with `before` unless it was edited since.
+fn node_now(model: &mut Model, before: Option<&Snapshot>, ino: Ino) -> Result<Arc<Node>, Error> {
+    let before = before.and_then(|before| before.any_node(ino));
+    let edits = model.edits(ino);
+    if let Some(same) = before.filter(|node| edits.is_some() && node.edits == edits) {
+        return Ok(Arc::clone(same));
+    }
+    let node = read_node(model, ino, before.map(|node| &**node))?;
+    Ok(Arc::new(Node { edits, ..node }))
 }
 
 fn read_node<F: FileSystem>(fs: &mut F, ino: Ino, before: Option<&Node>) -> Result<Node, Error> {
