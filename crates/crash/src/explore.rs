@@ -1,11 +1,10 @@
 //! Many runs on many stacks: which are made, which of their moments are cut, and what becomes of a
 //! violation.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dovetail_lab::bench::Stack;
 use dovetail_lab::run_all;
@@ -144,15 +143,33 @@ struct Locked(Vec<Mutex<Rig>>);
 
 impl Locked {
     fn copy(&self, stack: usize) -> Rig {
-        self.0[stack].lock().unwrap_or_else(PoisonError::into_inner).copy()
+        lock(&self.0[stack]).copy()
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The outcome of a run.
-#[derive(Default)]
 struct Outcome {
     totals: Totals,
     violation: Option<Violation>,
+}
+
+/// The outcomes of a stack's runs so far: one run's distributions alone take a megabyte.
+#[derive(Default)]
+struct Sum {
+    totals: Totals,
+    /// By the number of the run.
+    violations: BTreeMap<usize, Violation>,
+}
+
+impl Sum {
+    fn add(&mut self, number: usize, outcome: Outcome) {
+        self.totals.merge(&outcome.totals);
+        self.violations.extend(outcome.violation.map(|violation| (number, violation)));
+    }
 }
 
 /// A cut that was played again.
@@ -222,38 +239,30 @@ impl Exploration<'_> {
     pub fn run(&self, threads: usize, progress: &Progress) -> Result<CrashResults, CrashError> {
         let rigs = Locked(self.rigs()?.into_iter().map(Mutex::new).collect());
         let items = self.items();
-        let violations: Vec<AtomicU64> = self.stacks.iter().map(|_| AtomicU64::new(0)).collect();
+        let sums: Vec<Mutex<Sum>> = self.stacks.iter().map(|_| Mutex::default()).collect();
         let error: Mutex<Option<CrashError>> = Mutex::new(None);
-        let outcomes = run_all(&items, threads, |_, item| {
-            let failed = error.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-            let enough = violations[item.stack].load(Ordering::Relaxed) >= ENOUGH as u64;
-            if failed || enough || self.stop.load(Ordering::Relaxed) {
-                return Outcome::default();
+        run_all(&items, threads, |number, item| {
+            let sum = &sums[item.stack];
+            let enough = lock(sum).violations.len() >= ENOUGH;
+            if enough || lock(&error).is_some() || self.stop.load(Ordering::Relaxed) {
+                return;
             }
-            let outcome = self.explore(&rigs.copy(item.stack), item, progress);
+            match self.explore(&rigs.copy(item.stack), item, progress) {
+                Ok(outcome) => lock(sum).add(number, outcome),
+                Err(reason) => drop(lock(&error).get_or_insert(reason)),
+            }
             progress.runs.fetch_add(1, Ordering::Relaxed);
-            if let Ok(Outcome { violation: Some(_), .. }) = &outcome {
-                violations[item.stack].fetch_add(1, Ordering::Relaxed);
-            }
-            outcome.unwrap_or_else(|reason| {
-                error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
-                Outcome::default()
-            })
         });
         if let Some(error) = error.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }
-        Ok(self.results(&items, outcomes))
+        Ok(self.results(sums))
     }
 
-    fn results(&self, items: &[Item], outcomes: Vec<Outcome>) -> CrashResults {
-        let mut totals = vec![(Totals::default(), Vec::new()); self.stacks.len()];
-        for (item, outcome) in items.iter().zip(outcomes) {
-            let (sum, violations) = &mut totals[item.stack];
-            sum.merge(&outcome.totals);
-            violations.extend(outcome.violation);
-        }
-        let stacks = self.stacks.iter().zip(totals);
+    fn results(&self, sums: Vec<Mutex<Sum>>) -> CrashResults {
+        let sums =
+            sums.into_iter().map(|sum| sum.into_inner().unwrap_or_else(PoisonError::into_inner));
+        let stacks = self.stacks.iter().zip(sums);
         CrashResults {
             schema: SCHEMA.into(),
             version: SCHEMA_VERSION,
@@ -261,7 +270,11 @@ impl Exploration<'_> {
             drive_bytes: self.drive_bytes,
             memory_bytes: self.memory_bytes,
             seed: self.seed,
-            stacks: stacks.map(|(stack, (sum, found))| sum.result(&stack.name, found)).collect(),
+            stacks: stacks
+                .map(|(stack, sum)| {
+                    sum.totals.result(&stack.name, sum.violations.into_values().collect())
+                })
+                .collect(),
         }
     }
 
