@@ -34,15 +34,16 @@ const ROWS: [Row; 12] = [
     ("Power cuts", |r| format_count(r.cuts)),
     ("Cuts in recovery", |r| format_count(r.cuts_in_recovery)),
     ("Violations", |r| format_count(r.violations.len() as u64)),
-    ("Operations lost, mean / p99", |r| two(r.lost_operations.mean, r.lost_operations.p99, "")),
-    ("Work lost, p50 / p99", |r| two(r.lost_ms.p50, r.lost_ms.p99, " ms")),
-    ("Drive recovered, p50 / p99", |r| two(r.drive_ms.p50, r.drive_ms.p99, " ms")),
-    ("Mounted after, p50 / p99", |r| two(r.mount_ms.p50, r.mount_ms.p99, " ms")),
-    ("Blocks read to mount, p50 / p99", |r| two(r.blocks_read.p50, r.blocks_read.p99, "")),
+    ("Operations lost, mean / p99", |r| two(r, r.lost_operations.mean, r.lost_operations.p99, "")),
+    ("Work lost, p50 / p99", |r| two(r, r.lost_ms.p50, r.lost_ms.p99, " ms")),
+    ("Drive recovered, p50 / p99", |r| two(r, r.drive_ms.p50, r.drive_ms.p99, " ms")),
+    ("Mounted after, p50 / p99", |r| two(r, r.mount_ms.p50, r.mount_ms.p99, " ms")),
+    ("Blocks read to mount, p50 / p99", |r| two(r, r.blocks_read.p50, r.blocks_read.p99, "")),
 ];
 
-fn two(one: f64, other: f64, unit: &str) -> String {
-    format!("{one:.1} / {other:.1}{unit}")
+/// Two figures measured over cuts; a run that was stopped may have none.
+fn two(of: &StackResult, one: f64, other: f64, unit: &str) -> String {
+    if of.cuts == 0 { "-".into() } else { format!("{one:.1} / {other:.1}{unit}") }
 }
 
 /// The report as one HTML page that needs no network. The same results give the same bytes.

@@ -19,16 +19,19 @@ const ROWS: [Row; 19] = [
     ("  new", |r| share(r, r.new)),
     ("  mixed", |r| share(r, r.mixed)),
     ("  absent", |r| share(r, r.absent)),
-    ("operations lost, mean", |r| number(r.lost_operations.mean)),
-    ("  p99", |r| number(r.lost_operations.p99)),
-    ("work lost, p50 / p99", |r| ms(&r.lost_ms)),
+    ("operations lost, mean", |r| of_cuts(r, number(r.lost_operations.mean))),
+    ("  p99", |r| of_cuts(r, number(r.lost_operations.p99))),
+    ("work lost, p50 / p99", |r| of_cuts(r, both(&r.lost_ms) + " ms")),
     ("", |_| String::new()),
-    ("drive ready, p50 / p99", |r| ms(&r.drive_ms)),
-    ("mounted after, p50 / p99", |r| ms(&r.mount_ms)),
-    ("blocks read to mount", |r| {
-        format!("{} / {}", number(r.blocks_read.p50), number(r.blocks_read.p99))
-    }),
+    ("drive ready, p50 / p99", |r| of_cuts(r, both(&r.drive_ms) + " ms")),
+    ("mounted after, p50 / p99", |r| of_cuts(r, both(&r.mount_ms) + " ms")),
+    ("blocks read to mount", |r| of_cuts(r, both(&r.blocks_read))),
 ];
+
+/// What was measured over cuts; a run that was stopped may have none.
+fn of_cuts(result: &StackResult, measured: String) -> String {
+    if result.cuts == 0 { "-".into() } else { measured }
+}
 
 fn share(result: &StackResult, count: u64) -> String {
     let all = result.old + result.new + result.mixed + result.absent;
@@ -39,8 +42,8 @@ fn number(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-fn ms(of: &Distribution) -> String {
-    format!("{} / {} ms", number(of.p50), number(of.p99))
+fn both(of: &Distribution) -> String {
+    format!("{} / {}", number(of.p50), number(of.p99))
 }
 
 /// The table, a column for each stack, then each violation with the sequence that shows it.
@@ -89,4 +92,19 @@ pub(super) fn text(results: &CrashResults) -> String {
         violation.sequence.lines().for_each(|line| text += &format!("    {line}\n"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_without_cuts_shows_no_measurements() {
+        let cut = StackResult { stack: "f2fs".into(), cuts: 1, ..StackResult::default() };
+        let uncut = StackResult { stack: "ext4".into(), ..StackResult::default() };
+        let cells = |of: &StackResult| ROWS.map(|(_, cell)| cell(of));
+        let measured =
+            |of: &StackResult| cells(of).iter().filter(|cell| cell.contains('.')).count();
+        assert_eq!((measured(&cut), measured(&uncut)), (6, 0));
+    }
 }
