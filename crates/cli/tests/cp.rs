@@ -123,6 +123,39 @@ fn file_goes_in_and_out(kind: &str) {
 }
 
 #[test]
+fn what_a_directory_holds_goes_into_another_one() {
+    KINDS.iter().for_each(|kind| contents_go_in_and_out(kind));
+}
+
+fn contents_go_in_and_out(kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path(), kind);
+    let tree = folder.path().join("tree");
+    populate(&tree);
+    let contents = format!("{}/.", text(&tree));
+    let inside = format!("{image}:/there");
+    assert_eq!(dovetail(&["mkdir", &inside]).status.code(), Some(0));
+    assert_eq!(cp(&["-rp", &contents, &inside]), (Some(0), String::new()), "{kind}");
+    let back = folder.path().join("back");
+    fs::create_dir(&back).unwrap();
+    let out = cp(&["-rp", &format!("{inside}/."), text(&back)]);
+    assert_eq!(out, (Some(0), String::new()), "{kind}");
+    assert_eq!(differences(&of_folder(&tree), &of_folder(&back)), "", "{kind}");
+    // GNU rm, mv and mkdir refuse it, too: the directory has no such name
+    for command in [["rm", "-r"].as_slice(), &["mkdir"]] {
+        let run = dovetail(&[command, &[&format!("{inside}/folder/.")]].concat());
+        assert_eq!(run.status.code(), Some(1), "{kind}: {run:?}");
+    }
+    let moved = dovetail(&["mv", &format!("{inside}/link/."), &format!("{image}:/moved")]);
+    assert_eq!(moved.status.code(), Some(1), "{kind}: {moved:?}");
+    let (code, said) = cp(&["-r", text(&tree), &format!("{image}:/nowhere/.")]);
+    assert_eq!(code, Some(1), "{kind}");
+    assert!(said.contains("/nowhere/. is not a directory"), "{said}");
+    let listed = dovetail(&["ls", &image, "/there/folder"]);
+    assert_eq!(listed.stdout, b"deep\n", "{kind}: what was refused is still there");
+}
+
+#[test]
 fn what_is_refused_is_said_with_its_path() {
     KINDS.iter().for_each(|kind| refuses(kind));
 }

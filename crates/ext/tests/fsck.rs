@@ -190,6 +190,9 @@ fn what_e2fsck_finds_sound_is_sound() {
     let image = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-O", "mmp"]);
     image.check_clean();
     check_sound(&image.load(), "mmp");
+    let image = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-O", "quota,project"]);
+    image.check_clean();
+    check_sound(&image.load(), "quotas of projects");
     let (caller, node) = (Caller::default(), |mode| NewNode { mode, rdev: (0, 0) });
     let device = TempImage::mke2fs(64 << 20, &["-t", "ext4"]).load();
     let mut fs = Ext::mount(device, Default::default(), SimTime::ZERO).unwrap();

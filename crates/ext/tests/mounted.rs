@@ -9,7 +9,7 @@ use dovetail_ext::{Ext, Incompatible, Options, Volume};
 use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_testkit::{RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, Fallocate, FileSystem, FsyncRest, Ino, NewNode, Timestamp};
+use dovetail_vfs::{Caller, Fallocate, FileSystem, FsyncRest, Ino, NewNode, Timestamp, XattrFlags};
 
 const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 
@@ -70,6 +70,24 @@ fn features_that_are_not_kept_right_are_refused_by_name() {
     assert!(mount(quota, "ro").lookup(Ino(2), b"lost+found").is_ok());
     let inline = empty("-t ext4 -b 4096 -O inline_data");
     assert!(refused(&inline, "ro").contains("inline_data"), "{}", refused(&inline, "ro"));
+}
+
+/// mke2fs can leave the features out; e2fsck takes what they stand for as damage then.
+#[test]
+fn the_first_use_of_a_feature_is_noted() {
+    for (attribute, size) in
+        [(true, 2 << 30), (true, 4096), (false, 2 << 30), (false, (2 << 30) - 1)]
+    {
+        let shape = "-t ext3 -b 4096 -I 128 -O ^ext_attr,^large_file,^resize_inode";
+        let mut fs = mount(empty(shape), "");
+        let root = fs.root();
+        let file = fs.create(&at(1), root, b"file", &NODE).unwrap().ino;
+        if attribute {
+            fs.setxattr(&at(2), file, b"user.a", &[b'x'; 20], XattrFlags::default()).unwrap();
+        }
+        fs.write(&at(3), file, size - 1, b"x").unwrap();
+        TempImage::of(&fs.unmount().unwrap()).check_clean();
+    }
 }
 
 #[test]

@@ -176,6 +176,18 @@ const MUTATIONS: &[Mutation] = &[
         let at = lab.sit(segno);
         lab.set(at, &(9_u16 << 10).to_le_bytes());
     }),
+    one("SIT entry below the journal's", &["SitOverridden"], |lab| {
+        let journal = lab.sit_journal();
+        let count = lab.u16(journal);
+        assert!(count < 6);
+        let segno = free_segment(lab);
+        lab.set(journal, &(count + 1).to_le_bytes());
+        // an entry of zeros: nothing is in use
+        lab.set(journal.plus(2 + usize::from(count) * 78), &segno.to_le_bytes());
+        lab.set(journal.plus(6 + usize::from(count) * 78), &[0; 74]);
+        let at = lab.sit_in_table(segno).plus(10);
+        lab.flip(at, 8);
+    }),
     one("SIT type of another class", &["SitClass"], |lab| {
         let data = settled(lab);
         let at = lab.sit(lab.segment_of(data).0);

@@ -1,9 +1,6 @@
 //! Changes of the tree of a mounted image: names removed, made and moved.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use dovetail_vfs::mode::S_IFDIR;
 use dovetail_vfs::{Attr, Caller, DirEntry, Error, FileSystem, Ino, NewNode, RenameFlags, shown};
@@ -309,9 +306,41 @@ pub fn would_overwrite(first: &str, second: &str) -> String {
 }
 
 /// Splits a path into what comes before its last name, and that name: empty for the root, and for
-/// ".." at the end.
+/// "." and ".." at the end, which are no names that a directory could lose.
 pub fn split(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let path = Path::new(OsStr::from_bytes(path));
-    let above = path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes().to_vec();
-    (above, path.file_name().unwrap_or_default().as_bytes().to_vec())
+    let behind = |part: &[u8], is_last: fn(u8) -> bool| {
+        part.iter().rposition(|&byte| is_last(byte)).map_or(0, |at| at + 1)
+    };
+    let end = behind(path, |byte| byte != b'/');
+    let (above, name) = path[..end].split_at(behind(&path[..end], |byte| byte == b'/'));
+    let above = if end == 0 { b"/" } else { above };
+    let name = if matches!(name, b"." | b"..") { b"" } else { name };
+    (above.to_vec(), name.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_name_is_what_a_directory_can_lose() {
+        let split = |path: &str| {
+            let (above, name) = split(path.as_bytes());
+            (String::from_utf8(above).unwrap(), String::from_utf8(name).unwrap())
+        };
+        let expected = [
+            ("/", ("/", "")),
+            ("", ("/", "")),
+            ("a", ("", "a")),
+            ("/a/b", ("/a/", "b")),
+            ("/a//b//", ("/a//", "b")),
+            ("/a/.", ("/a/", "")),
+            ("/a/./", ("/a/", "")),
+            ("/a/..", ("/a/", "")),
+            ("/a/.b", ("/a/", ".b")),
+        ];
+        for (path, (above, name)) in expected {
+            assert_eq!(split(path), (above.into(), name.into()), "{path}");
+        }
+    }
 }

@@ -20,9 +20,9 @@ use crate::{Failure, complain};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Modes, times, extended attributes and hard links are kept. Into a directory that is there, a copy goes \
-                  by its own name; files that are there are replaced, directories merged. An image that is written to \
-                  must not be mounted. What cannot fit is refused before anything is written, and no part of a file is left \
-                  where a copy fails."
+                  by its own name, of DIR/. all that it holds; files that are there are replaced, directories merged. An \
+                  image that is written to must not be mounted. Content that cannot fit is refused before anything is \
+                  written, and no part of a file is left where a copy fails."
 )]
 pub(crate) struct CpArguments {
     /// Sources, then the target: paths, and IMAGE:/path for what is in an image. All sources are in
@@ -103,7 +103,7 @@ fn copy_all_out(
     if sources.len() > 1 && !to.is_dir() {
         return Err(is_no_directory(&to.display().to_string()));
     }
-    let names: Vec<_> = sources.iter().map(|(_, path)| last_name(path)).collect();
+    let names: Vec<_> = sources.iter().map(|(_, path)| split(path).1).collect();
     refuse_same(&names, |at| format!("{}:{}", sources[at].0.display(), shown(&sources[at].1)))?;
     let mut meter = Meter::new("copying".into());
     let mut result = Ok(());
@@ -130,13 +130,16 @@ fn copy_out(
     if start.is_dir() && !arguments.recursive {
         return Err(is_directory(&shown(path)));
     }
-    let to = if to.is_dir() { to.join(last_name(path)) } else { to.to_path_buf() };
+    let to = match to.is_dir() {
+        true => to.join(OsStr::from_bytes(&split(path).1)),
+        false => to.to_path_buf(),
+    };
     let keep = Keep { owners: arguments.preserve, replace: true };
     let total = if start.is_dir() { 0 } else { start.size };
     let mut tell = |done| meter.tell(done, total);
     let mut copy = CopyOut::new(&mut *opened.files.tree, opened.files.most_bytes, keep, &mut tell);
     if start.is_dir() {
-        // the root has no name: what it holds goes to where it was to go
+        // the root and "." have no name: what they hold goes to where they were to go
         if !to.is_dir() {
             copy.make_directory(&start, &to)
                 .map_err(|error| Failure::Failed(format!("{}: {error}", to.display())))?;
@@ -147,11 +150,6 @@ fn copy_out(
     }
     copy.done.left_out().lines().for_each(complain);
     Ok(copy.done.result()?)
-}
-
-/// The last name of a path; empty for the root.
-fn last_name(path: &[u8]) -> &OsStr {
-    Path::new(OsStr::from_bytes(path)).file_name().unwrap_or_default()
 }
 
 /// A source outside, and what of its files is to be known.
@@ -254,23 +252,22 @@ fn check_room(
 }
 
 /// The directory and the name that a copy gets: in the directory at `path`, or as `path` in the one
-/// above.
+/// above. What "." and ".." hold goes into the directory itself.
 fn place(
     fs: &mut Box<dyn FileSystem>,
     path: &[u8],
     from: &Path,
 ) -> Result<(Ino, Vec<u8>), Failure> {
-    let own = || {
-        let absolute = std::fs::canonicalize(from).unwrap_or_default();
-        let name = from.file_name().or(absolute.file_name()).map(|name| name.as_bytes().to_vec());
-        name.ok_or_else(|| {
-            Failure::Usage(format!("{} has no name to be copied by", from.display()))
-        })
-    };
     match find(fs, path, true) {
-        Ok(attr) if attr.is_dir() => Ok((attr.ino, own()?)),
+        Ok(attr) if attr.is_dir() => {
+            let (_, name) = split(from.as_os_str().as_bytes());
+            Ok((attr.ino, if name.is_empty() { b".".to_vec() } else { name }))
+        }
         Ok(_) | Err(dovetail_vfs::Error::NotFound) => {
             let (above, name) = split(path);
+            if name.is_empty() {
+                return Err(is_no_directory(&shown(path)));
+            }
             Ok((directory(fs, &above)?.ino, name))
         }
         Err(error) => Err(Failure::Failed(format!("{}: {error}", shown(path)))),

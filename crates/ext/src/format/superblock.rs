@@ -317,6 +317,9 @@ pub struct Superblock {
     pub backup_groups: [u32; 2],
     /// lost+found; 0 if it is not known.
     pub lost_found_ino: Ino,
+    /// The file of projects' quotas, with the features quota and project. Those of users and groups
+    /// have numbers that are kept.
+    pub project_quota_ino: Ino,
     /// The seed of checksums, with the feature metadata_csum_seed.
     pub checksum_seed: u32,
     /// The file of orphans, with the feature orphan_file.
@@ -561,6 +564,7 @@ impl RawSuperblock {
             overhead: self.s_overhead_clusters.get(),
             backup_groups: self.s_backup_bgs.map(U32::get),
             lost_found_ino: Ino(self.s_lpf_ino.get()),
+            project_quota_ino: Ino(self.s_prj_quota_inum.get()),
             checksum_seed: self.s_checksum_seed.get(),
             orphan_file_ino: Ino(self.s_orphan_file_inum.get()),
             mmp_block: BlockAddr(self.s_mmp_block.get()),
@@ -690,6 +694,7 @@ impl RawSuperblock {
         self.s_raid_stripe_width.set(from.raid_stripe_width);
         self.s_mount_opts = from.mount_opts;
         self.s_lpf_ino.set(from.lost_found_ino.0);
+        self.s_prj_quota_inum.set(from.project_quota_ino.0);
     }
 
     fn encode_errors(&mut self, from: &Superblock) {

@@ -40,7 +40,8 @@ impl<D> Checker<D> {
     /// Inodes kept for the format have no names.
     fn is_kept(&self, ino: Ino) -> bool {
         let superblock = &self.volume.superblock;
-        ino < superblock.first_ino && ino != Ino::ROOT || ino == superblock.orphan_file_ino
+        ino < superblock.first_ino && ino != Ino::ROOT
+            || [superblock.orphan_file_ino, superblock.project_quota_ino].contains(&ino)
     }
 
     fn check_parent(&mut self, ino: Ino, used: Used) {

@@ -178,6 +178,7 @@ fn blank(options: &MkfsOptions, block_size: u32) -> Superblock {
         overhead: 0,
         backup_groups: [0; 2],
         lost_found_ino: Ino::NONE,
+        project_quota_ino: Ino::NONE,
         checksum_seed: if seeded { crc32c(CRC32C_START, &options.uuid) } else { 0 },
         orphan_file_ino: Ino::NONE,
         mmp_block: BlockAddr(0),

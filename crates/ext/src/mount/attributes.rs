@@ -8,7 +8,10 @@ use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Times
 use super::Ext;
 use super::map::State;
 use crate::error::{Damage, Error as Failure};
-use crate::format::{FileType, Ino, Inode, InodeFlags};
+use crate::format::{Compat, FileType, Ino, Inode, InodeFlags, RoCompat};
+
+/// Bytes of the largest file of a volume without the feature large_file.
+const MOST_WITHOUT_FEATURE: u64 = i32::MAX as u64;
 
 impl<D: Scheduler> Ext<D> {
     pub(super) fn attr(&mut self, ino: Ino) -> Result<Attr, Failure> {
@@ -136,6 +139,7 @@ impl<D: Scheduler> Ext<D> {
     /// Cuts the content off, or continues it with a hole.
     fn set_size(&mut self, ino: Ino, size: u64) -> Result<(), Failure> {
         self.note_change(ino);
+        self.note_size(size);
         let inode = self.edit_inode(ino)?;
         let old = std::mem::replace(&mut inode.size, size);
         if size == 0 && old > 0 && self.options.auto_da_alloc {
@@ -319,9 +323,17 @@ impl<D: Scheduler> Ext<D> {
 
     pub(super) fn grow_to(&mut self, ino: Ino, end: u64) -> Result<(), Failure> {
         if self.inode(ino)?.size < end {
+            self.note_size(end);
             self.edit_inode(ino)?.size = end;
         }
         Ok(())
+    }
+
+    /// A file gets a size.
+    fn note_size(&mut self, size: u64) {
+        if size > MOST_WITHOUT_FEATURE {
+            self.note_features(Compat(0), RoCompat::LARGE_FILE);
+        }
     }
 
     pub(super) fn allocate_range(

@@ -11,7 +11,7 @@ use super::Ext;
 use super::meta::{Kind, Running};
 use super::options::DataMode;
 use crate::error::{Error, Place};
-use crate::format::{BlockAddr, GroupNo, Ino, SUPERBLOCK_SIZE};
+use crate::format::{BlockAddr, Compat, GroupNo, Ino, RoCompat, SUPERBLOCK_SIZE};
 use crate::io::Channel;
 use crate::journal::{CommitMode, Transaction};
 
@@ -159,6 +159,19 @@ impl<D: Scheduler> Ext<D> {
             1024 => (BlockAddr(1), 0),
             _ => (BlockAddr(0), 1024),
         }
+    }
+
+    /// The volume uses these features from now on. As in Linux, its superblock says so with the first
+    /// use: mke2fs can leave them out.
+    pub(super) fn note_features(&mut self, compat: Compat, ro_compat: RoCompat) {
+        let superblock = &mut self.superblock;
+        if superblock.compat.has(compat) && superblock.ro_compat.has(ro_compat) {
+            return;
+        }
+        superblock.compat = superblock.compat.with(compat);
+        superblock.ro_compat = superblock.ro_compat.with(ro_compat);
+        self.note_edit();
+        self.running.superblock = true;
     }
 
     fn encode_superblock(&mut self) -> Result<(), Error> {

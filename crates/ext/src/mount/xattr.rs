@@ -11,8 +11,8 @@ use super::Ext;
 use super::meta::Kind;
 use crate::error::{Corrupt, Error as Failure, Place};
 use crate::format::{
-    BlockAddr, Ino, Xattr, encode_inline_xattrs, encode_xattr_block, parse_inline_xattrs,
-    parse_xattr_block, set_xattr_refcount, xattr_block_header,
+    BlockAddr, Compat, Ino, RoCompat, Xattr, encode_inline_xattrs, encode_xattr_block,
+    parse_inline_xattrs, parse_xattr_block, set_xattr_refcount, xattr_block_header,
 };
 
 /// Attributes, by where they are.
@@ -107,6 +107,9 @@ impl<D: Scheduler> Ext<D> {
     /// All in the inode, or else all in a block, or else, where they already are in both, as many
     /// as fit in the inode.
     fn store_xattrs(&mut self, ino: Ino, list: Vec<Xattr>, in_both: bool) -> Result<(), Error> {
+        if !list.is_empty() {
+            self.note_features(Compat::EXT_ATTR, RoCompat(0));
+        }
         let room = self.inode(ino)?.xattr_area.len();
         let size = self.block_size();
         if let Ok(area) = encode_inline_xattrs(&list, room) {

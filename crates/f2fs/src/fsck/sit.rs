@@ -26,6 +26,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         if entry.log > 5 {
             self.found(Finding::SitType { segno, found: entry.log });
         }
+        if self.volume.table_segment(segno)?.check(segno).is_err()
+            && self.volume.sit_journal.contains_key(&segno)
+        {
+            self.found(Finding::SitOverridden { segno });
+        }
         let Some(claimed) = self.claims.segment(segno) else {
             self.compare_maps(segno, &entry.valid_map, &[0; 64]);
             let is_free = self.is_usable(segno) && !self.logs.writes_to(segno);

@@ -60,6 +60,11 @@ impl<D: BlockDevice> Volume<D> {
         if let Some(entry) = self.sit_journal.get(&segno) {
             return Ok(entry.clone());
         }
+        self.table_segment(segno)
+    }
+
+    /// As [`Self::stored_segment`] without the journal.
+    pub(crate) fn table_segment(&mut self, segno: SegNo) -> Result<SitEntry, Error> {
         let address = sit_block_address(&self.superblock, &self.bitmaps.sit, segno);
         Ok(sit_entry(&*self.blocks.metadata(address)?, segno))
     }

@@ -175,6 +175,11 @@ impl Lab {
                 return at.plus(4);
             }
         }
+        self.sit_in_table(segno)
+    }
+
+    /// The same, whatever the journal says.
+    pub fn sit_in_table(&self, segno: u32) -> At {
         let address = sit_block_address(&self.superblock, &self.bitmaps.sit, SegNo(segno));
         At { block: address.0, byte: (segno % 55) as usize * 74 }
     }
