@@ -325,7 +325,11 @@ fn perform(
     drop(seen);
     let results = Results { provenance: Some(provenance(words)), ..results };
     let complaints = complaints(&results, &failures);
-    if complaints.is_empty() || arguments.keep_going || stop.is_set() {
+    let is_worth_keeping = match stop.is_set() {
+        true => !results.runs.is_empty(),
+        false => complaints.is_empty() || arguments.keep_going,
+    };
+    if is_worth_keeping {
         arguments.files.write(&results, to_stdout == 0 && watch.is_none())?;
         fio_json::write_all(&fio_files, &labels, &results.runs)?;
         fio_json::write_logs(&outputs, &results.runs)?;

@@ -41,6 +41,7 @@ mod stack;
 mod sweep;
 mod table;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -248,8 +249,13 @@ const KEPT_OF_LINE: usize = 500;
 fn complain(message: &str) {
     let text = message.split('\n').map(cut).collect::<Vec<_>>().join("\n");
     if !output::captured_error(&text) {
-        eprintln!("dovetail: {text}");
+        to_stderr(&text);
     }
+}
+
+/// Writes to standard error. A command goes on when nobody reads that, or it has no room.
+fn to_stderr(text: &str) {
+    let _ = writeln!(std::io::stderr(), "dovetail: {text}");
 }
 
 /// A line without the middle of what is too long to be read.

@@ -13,7 +13,7 @@ use dovetail_time::{format_bytes, format_count};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::call::Watch;
-use crate::log;
+use crate::{log, to_stderr};
 
 /// Between two lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ impl Heartbeat {
             std::thread::spawn(move || {
                 while stopped.recv_timeout(LINE_EVERY) == Err(RecvTimeoutError::Timeout) {
                     let percent = told.load(Ordering::Relaxed);
-                    eprintln!("dovetail: {}", beat(&what, percent, begun.elapsed()));
+                    to_stderr(&beat(&what, percent, begun.elapsed()));
                 }
             })
         });
@@ -100,7 +100,7 @@ impl Meter {
         let (since, last) = (self.begun.elapsed(), self.last.elapsed());
         if self.has_lines && last >= LINE_EVERY {
             self.last = Instant::now();
-            eprintln!("dovetail: {}: {}", self.what, bytes_sentence(done, total, since));
+            to_stderr(&format!("{}: {}", self.what, bytes_sentence(done, total, since)));
         } else if !self.has_lines && since >= RATE_AFTER && last >= BAR_EVERY {
             self.last = Instant::now();
             let template = if total > 0 { "{bar:24} {msg}" } else { "{msg}" };
@@ -165,7 +165,7 @@ impl Counter {
         if last.elapsed() >= LINE_EVERY {
             *last = Instant::now();
             let seconds = self.begun.elapsed().as_secs();
-            eprintln!("dovetail: {done} of {of} {} in {seconds} s", self.unit);
+            to_stderr(&format!("{done} of {of} {} in {seconds} s", self.unit));
         }
     }
 }
@@ -217,7 +217,7 @@ impl Lines {
         // of a stage that has just begun nobody knows the rate
         if last.elapsed() >= LINE_EVERY && begun >= RATE_AFTER {
             *last = Instant::now();
-            eprintln!("dovetail: {}: {}", self.labels[index], sentence(progress, begun));
+            to_stderr(&format!("{}: {}", self.labels[index], sentence(progress, begun)));
         }
     }
 }

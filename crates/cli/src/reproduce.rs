@@ -31,7 +31,7 @@ use crate::provenance::provenance;
 use crate::results::notes;
 use crate::signals::{stop_flag, stopped};
 use crate::table::{list_width, of_words};
-use crate::{Failure, drive, print};
+use crate::{Failure, drive, print, to_stderr};
 
 /// Run the papers' figures and tables again, and show both side by side.
 ///
@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         scales::run(arguments, finished, &figures)
     };
     if let Some(failure) = finished.and_then(FinishedRuns::failure) {
-        eprintln!("dovetail: not all finished runs were kept: {failure}");
+        to_stderr(&format!("not all finished runs were kept: {failure}"));
     }
     done
 }
@@ -350,11 +350,11 @@ fn tell_of_its_scale(arguments: &Arguments, figure: &Figure, reproduction: &Repr
     let asked = scale(arguments, figure.reduced).value();
     let is_asked = arguments.full || arguments.scale.is_some();
     if is_asked && (ran / asked - 1.0).abs() > 1e-9 {
-        eprintln!(
-            "dovetail: {} ran at scale 1/{:.0}, the only one that it has",
+        to_stderr(&format!(
+            "{} ran at scale 1/{:.0}, the only one that it has",
             figure.name,
             1.0 / ran
-        );
+        ));
     }
 }
 

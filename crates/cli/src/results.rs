@@ -132,13 +132,23 @@ impl ResultFiles {
         sort::sorted(runs, by).map(Some).ok_or_else(|| unknown("--sort", by, runs))
     }
 
-    /// Writes the files, and the table if it is wanted.
+    /// Writes the files, then the table if it is wanted: where that cannot be shown, or not as asked
+    /// for, the work is not lost.
     pub(crate) fn write(&self, results: &Results, with_table: bool) -> Result<(), Failure> {
-        if with_table && !results.runs.is_empty() {
-            let width = terminal_width();
-            let text = self.table(results, width)? + &spread::text(&results.runs);
-            print(&(text + &table::notes(&results.runs) + &notes(results)))?;
+        self.write_files(results)?;
+        if !with_table || results.runs.is_empty() {
+            return Ok(());
         }
+        let (width, runs) = (terminal_width(), &results.runs);
+        let (text, done) = match self.table(results, width) {
+            Ok(text) => (text, Ok(())),
+            Err(failure) => (table::LAYOUT.text(runs, width), Err(failure)),
+        };
+        print(&(text + &spread::text(runs) + &table::notes(runs) + &notes(results)))?;
+        done
+    }
+
+    fn write_files(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write(path, &json(results)?)?;
         }

@@ -260,5 +260,14 @@ fn labels_are_those_of_the_programs_of_others() {
         let emptied = dovetail(&["label", &image.path, ""]);
         assert_eq!(emptied.status.code(), Some(0));
         assert_eq!(image.done("label @"), "\n");
+        if image.kind == "f2fs" {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(&image.path)
+                .and_then(|file| file.set_len(20 << 20))
+                .unwrap();
+            let short = image.run("label @ short");
+            assert!(String::from_utf8_lossy(&short.stderr).contains("cut short"), "{short:?}");
+        }
     }
 }

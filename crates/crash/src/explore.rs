@@ -377,7 +377,13 @@ impl Exploration<'_> {
 
     fn judge<'r>(&self, rig: &'r Rig, item: &Item) -> Result<Judge<'r>, CrashError> {
         let seed = Rng::new(self.seed).fork(item.number).next_u64();
-        Ok(Judge { volume: rig.volume()?, seed, rig, with_referee: self.with_referee })
+        Ok(Judge {
+            volume: rig.volume()?,
+            seed,
+            run: item.number,
+            rig,
+            with_referee: self.with_referee,
+        })
     }
 
     /// A violation with the shortest sequence that shows it.

@@ -14,13 +14,11 @@ use crate::player::Player;
 use crate::rig::Rig;
 use crate::wire::{Cut, Wire};
 
-/// Of every eighth cut the recovery is cut as well.
-const RECOVERIES: u64 = 8;
+/// Of every so many moments one is looked at more closely: its recovery is cut as well, the drive's
+/// maps are compared with its flash, and what filled it is looked for, page by page.
+const CLOSER: u64 = 8;
 /// Cuts in such a recovery.
 const IN_RECOVERY: usize = 2;
-/// After every eighth cut the drive's maps are compared with its flash, and what filled it is
-/// looked for: both look at every page.
-const DRIVE_CHECKS: u64 = 8;
 
 /// The state after a cut that the promises explain.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +53,8 @@ struct Recovered {
 pub(crate) struct Judge<'a> {
     pub(crate) volume: Volume<'a>,
     pub(crate) seed: u64,
+    /// The run's number: each begins with another moment, since short ones have few.
+    pub(crate) run: u64,
     pub(crate) rig: &'a Rig,
     /// The file system's own checker is asked, too.
     pub(crate) with_referee: bool,
@@ -67,16 +67,16 @@ impl Judge<'_> {
     /// The violation, as a sentence.
     pub(crate) fn judge(&self, player: &Player, cut: Cut) -> Result<Finding, String> {
         let (number, at) = (cut.number, cut.at);
-        let recovered = self.recover(cut.drive, number % RECOVERIES == 0)?;
-        if number % DRIVE_CHECKS == 0 {
+        let is_closer = (self.run.wrapping_add(number)).is_multiple_of(CLOSER);
+        let recovered = self.recover(cut.drive, is_closer)?;
+        if is_closer {
             recovered.wire.check().map_err(|what| format!("the drive: {what}"))?;
             self.check_filled(player, &recovered.wire)?;
         }
         let history = &player.history;
         let complete = history.complete_at(at.as_ns());
         let base = explain(history, complete, self.volume.guarantees(), &recovered.found)?.base;
-        let in_recovery =
-            if number % RECOVERIES == 0 { self.cut_recovery(&recovered, number)? } else { 0 };
+        let in_recovery = if is_closer { self.cut_recovery(&recovered, number)? } else { 0 };
         let (survey, mut lost) = survey(history, complete, &recovered.found);
         lost.extend(base + 1..=complete);
         let since = |first: &usize| at.since(self.returned(player, *first));

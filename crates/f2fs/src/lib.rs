@@ -58,4 +58,4 @@ pub use mount::{
     AllocMode, AtomicWrite, BackgroundGc, DiscardUnit, Events, F2fs, FIGURES, FsyncMode, GcSleep,
     IpuPolicy, Logs, Mode, Options, RemapOrder, Written,
 };
-pub use volume::{Owner, Visit, Volume, WalkEntry};
+pub use volume::{Owner, Visit, Volume, WalkEntry, check_device};

@@ -248,6 +248,14 @@ impl Sweep {
         if let Some(name) = twice {
             return Err((name.into(), "it is an option and an axis; leave one out".into()));
         }
+        let of_both = self.points.iter().find_map(|point| {
+            let mut names = HashSet::new();
+            point.values.iter().map(|(name, _)| name).find(|name| !names.insert(*name))
+        });
+        if let Some(name) = of_both {
+            let what = "it is an axis, and in [[points]]; leave one out";
+            return Err((name.clone(), what.into()));
+        }
         let used: HashSet<(&str, &str)> = self.used().collect();
         self.described.each().find(|each| !used.contains(each)).map_or(Ok(()), |(option, name)| {
             Err((
@@ -450,6 +458,7 @@ mod tests {
             ("[axes]\nop = []\n", "s.toml: op: it has no values"),
             ("[axes]\n--op = [1]\n", "without its dashes"),
             ("[axes]\nseed = [1]\n[options]\nseed = 2\n", "an option and an axis"),
+            ("[axes]\nop = [7]\n[[points]]\nop = 3\n", "op: it is an axis, and in [[points]]"),
             ("[axes]\nop = [7]\nseed = [1, 2, 1]\n", "the point op=7 seed=1 is there twice"),
             ("[[points]]\nop = 7\n[[points]]\nop = 7\n", "the point op=7 is there twice"),
             ("[options]\nop = { from = 1 }\n", "op: give a number or a text"),

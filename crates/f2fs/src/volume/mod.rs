@@ -14,6 +14,7 @@ mod tree;
 mod walk;
 mod xattr;
 
+pub use open::check_device;
 pub use segments::Owner;
 pub use walk::{Visit, WalkEntry};
 

@@ -1,6 +1,6 @@
 //! Opening: superblock, the newer valid checkpoint pack, its bitmaps and journals.
 
-use dovetail_block::{BlockDevice, DeviceError};
+use dovetail_block::{BlockDevice, DeviceError, DeviceInfo};
 
 use super::Volume;
 use super::cache::Blocks;
@@ -82,20 +82,29 @@ pub(crate) fn usable_superblock<D: BlockDevice>(
     if unknown != Features(0) {
         return Err(Incompatible::Features(unknown).into());
     }
+    check_device(&superblock, &blocks.device_info())?;
+    Ok(superblock)
+}
+
+/// Checks that the volume of a superblock fits on a device.
+///
+/// # Errors
+/// [`Damage::Truncated`]; [`Incompatible::MultiDevice`] for the first of several devices.
+pub fn check_device(superblock: &Superblock, device: &DeviceInfo) -> Result<(), Error> {
     let expected = superblock.device_blocks().iter().sum();
-    if blocks.count() < expected {
-        let found = blocks.count();
+    let found = device.blocks;
+    if found < expected {
         if let [_, next, ..] = &superblock.devices[..] {
             let (devices, next) = (superblock.devices.len(), next.path.clone());
             return Err(Incompatible::MultiDevice { devices, found, expected, next }.into());
         }
         return Err(Damage::Truncated { found, expected }.into());
     }
-    let room = blocks.device_info().capacity();
+    let room = device.capacity();
     if superblock.variant.is_iplfs() && room < superblock.capacity {
         return Err(Damage::Truncated { found: room, expected: superblock.capacity }.into());
     }
-    Ok(superblock)
+    Ok(())
 }
 
 /// The valid pack with the larger version; pack 1 if they are the same.

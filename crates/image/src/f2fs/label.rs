@@ -1,7 +1,8 @@
 //! The label of an F2FS or IPLFS volume: in both copies of its superblock.
 
-use dovetail_f2fs::Volume;
+use dovetail_block::BlockDevice;
 use dovetail_f2fs::format::Superblock;
+use dovetail_f2fs::{Volume, check_device};
 
 use super::format::failed;
 use crate::format::device;
@@ -32,6 +33,7 @@ pub(super) fn set_label(image: &Source, label: &str) -> Result<(), Error> {
             let why = format!("superblock copy {copy} cannot be used: {error}");
             failed(image, format!("{why}; `dovetail fsck --repair` writes it again"))
         })?;
+        check_device(&superblock, &device.info()).map_err(|error| failed(image, error))?;
         let labelled = Superblock { label: label.to_owned(), ..superblock };
         copies.push((copy, labelled.encode(&block)));
     }
