@@ -75,6 +75,25 @@ fn a_bench_prints_its_runs_side_by_side() {
 }
 
 #[test]
+fn a_run_is_not_lost_to_what_is_shown() {
+    let folder = folder();
+    let bench = |arguments: &str| {
+        command(folder.path(), &format!("bench job.fio --stack small.toml --scale 1/2 {arguments}"))
+    };
+    let unsorted = bench("--sort laetncy --json=sorted.json").output().unwrap();
+    assert_eq!(unsorted.status.code(), Some(2));
+    assert!(stderr(&unsorted).contains("some word is in no line of the table"));
+    assert!(stdout(&unsorted).contains("elapsed"), "the table in its own order");
+    assert!(folder.path().join("sorted.json").exists());
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let unshown = bench("--json=unshown.json").stdout(full()).stderr(full()).status().unwrap();
+    assert_eq!(unshown.code(), Some(1));
+    assert!(folder.path().join("unshown.json").exists());
+    let refused = command(folder.path(), "bench nothing.fio").stderr(full()).status().unwrap();
+    assert_eq!(refused.code(), Some(2), "no panic");
+}
+
+#[test]
 fn the_tool_runs_beside_a_workload_where_file_system_and_drive_can() {
     let can = "name = \"can\"\nabout = \"\"\nfilesystem = \"ext3\"\ndrive = \"fsdv-5g\"\npartition = \"256MiB\"\n";
     let output = bench_with(
@@ -434,6 +453,7 @@ fn sensitivity_is_for_figures_that_have_one() {
 fn filling_a_volume_can_be_stopped() {
     let folder = folder();
     std::fs::write(folder.path().join("a.fio"), "[a]\nrw=write\nbs=4k\nsize=16m\n").unwrap();
+    std::fs::write(folder.path().join("out.json"), "of an earlier run").unwrap();
     let arguments = "bench a.fio --stack f2fs --fill 80% --json=out.json";
     let child = command(folder.path(), arguments)
         .stdout(Stdio::piped())
@@ -448,9 +468,8 @@ fn filling_a_volume_can_be_stopped() {
     let output = child.wait_with_output().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     assert_eq!(stderr(&output), "dovetail: stopped before anything was measured\n");
-    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
-    let value: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(value["runs"], serde_json::json!([]), "nothing was measured");
+    let kept = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    assert_eq!(kept, "of an earlier run");
 }
 
 #[test]

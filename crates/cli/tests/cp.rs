@@ -152,7 +152,7 @@ fn contents_go_in_and_out(kind: &str) {
     assert_eq!(code, Some(1), "{kind}");
     assert!(said.contains("/nowhere/. is not a directory"), "{said}");
     let listed = dovetail(&["ls", &image, "/there/folder"]);
-    assert_eq!(listed.stdout, b"deep\n", "{kind}: what was refused is still there");
+    assert!(listed.stdout.ends_with(b" deep\n"), "{kind}: what was refused is still there");
 }
 
 #[test]

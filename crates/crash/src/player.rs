@@ -8,7 +8,8 @@ use dovetail_testkit::Model;
 use dovetail_testkit::crash::{Clock, History, Promise, adopt_root, changes, punches_beyond_end};
 use dovetail_testkit::exercise::{Op, Path, Step, Subject, Target};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, FileSystem, Moment, Simulated};
+use dovetail_vfs::mode::S_IALLUGO;
+use dovetail_vfs::{Caller, Error, FileSystem, Moment, SetAttr, Simulated};
 
 use crate::language::{Action, show};
 use crate::rig::Rig;
@@ -58,6 +59,11 @@ impl Player {
         let wire = rig.start()?;
         let volume = rig.volume()?;
         let mut mounted = volume.mount(Box::new(wire.clone()))?;
+        // F2FS writes a checkpoint for the first fsync after a mount, whatever it is: only later
+        // ones leave something to be rolled forward
+        if clock != Clock::Moves {
+            settle(&mut mounted)?;
+        }
         let now = mounted.returned_at();
         let unread = |error: Error| CrashError::Setup(format!("the root directory: {error}"));
         let mut model = Model::new(volume.limits(), &Caller::default());
@@ -304,6 +310,18 @@ impl Player {
         }
         Err(Stop::Violation(Violation::without_cut("the background never rests".into())))
     }
+}
+
+/// Changes something and makes it durable, so that the volume has a checkpoint since its mount.
+fn settle(fs: &mut Box<dyn Simulated>) -> Result<(), CrashError> {
+    let failed = |error: Error| CrashError::Setup(format!("the volume: {error}"));
+    let root = fs.root();
+    let changes = SetAttr {
+        mode: Some(fs.getattr(root).map_err(failed)?.mode & S_IALLUGO),
+        ..SetAttr::default()
+    };
+    fs.setattr(&Caller::default(), root, &changes).map_err(failed)?;
+    fs.sync().map_err(failed)
 }
 
 fn said(error: Option<Error>) -> String {

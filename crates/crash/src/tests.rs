@@ -100,6 +100,19 @@ fn what_is_promised_is_kept() {
     }
 }
 
+/// Of one operation and an fsync, too: the record of that fsync is what the next mount rolls forward.
+#[test]
+fn recoveries_of_short_runs_are_cut() {
+    let mut lists = ace::sequences_of_one();
+    lists.truncate(32);
+    let source = Source::Lists { name: "ace".into(), lists, every_clock: true };
+    let stacks = ["f2fs", "ext4"].map(|name| stack(name, ""));
+    for stack in &explore(&source, &stacks, Cuts::Sampled(8)).stacks {
+        assert_eq!(stack.violations, [], "{}", stack.stack);
+        assert!(stack.cuts_in_recovery > 0, "{stack:?}");
+    }
+}
+
 #[test]
 fn random_operations_keep_what_is_promised() {
     let source = Source::Random { seeds: 0..2, steps: 60 };

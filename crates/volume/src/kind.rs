@@ -105,7 +105,9 @@ pub(crate) fn table<T: for<'a> Deserialize<'a>>(
     name: &str,
     table: &toml::Table,
 ) -> Result<T, SetupError> {
-    let failed =
-        |error: toml::de::Error| format!("[{name}]: {}", error.message().replace('\n', " "));
+    // the message, and the key that it is about
+    let failed = |error: toml::de::Error| {
+        format!("[{name}]: {}", error.to_string().trim().replace('\n', " "))
+    };
     table.clone().try_into().map_err(|error| SetupError::Settings(failed(error)))
 }
