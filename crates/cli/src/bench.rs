@@ -329,12 +329,19 @@ fn perform(
         true => !results.runs.is_empty(),
         false => complaints.is_empty() || arguments.keep_going,
     };
+    let mut shown = Ok(());
     if is_worth_keeping {
-        arguments.files.write(&results, to_stdout == 0 && watch.is_none())?;
+        arguments.files.write(&results)?;
         fio_json::write_all(&fio_files, &labels, &results.runs)?;
         fio_json::write_logs(&outputs, &results.runs)?;
+        if to_stdout == 0 && watch.is_none() {
+            shown = arguments.files.show(&results);
+        }
     }
-    if stop.is_set() { Err(stopped_after(results.runs.len())) } else { Ok((results, complaints)) }
+    if stop.is_set() {
+        return Err(stopped_after(results.runs.len()));
+    }
+    shown.map(|()| (results, complaints))
 }
 
 /// Refuses before any run a workload that a stack cannot take.

@@ -329,9 +329,6 @@ fn replay(exploration: &Exploration<'_>, id: &str) -> Result<(), Failure> {
 }
 
 fn write_all(arguments: &Arguments, results: &CrashResults) -> Result<(), Failure> {
-    if !is_stdout(arguments.json.as_deref()) {
-        print(&table::text(results))?;
-    }
     if let Some(path) = &arguments.json {
         let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
         text.push('\n');
@@ -340,5 +337,8 @@ fn write_all(arguments: &Arguments, results: &CrashResults) -> Result<(), Failur
     if let Some(path) = &arguments.report {
         write(path, &dovetail_crash::html(results))?;
     }
-    Ok(())
+    match is_stdout(arguments.json.as_deref()) {
+        true => Ok(()),
+        false => print(&table::text(results)),
+    }
 }

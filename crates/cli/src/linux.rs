@@ -163,6 +163,12 @@ fn run_command(arguments: &RunArguments) -> Result<(), Failure> {
 fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> {
     let LinuxOutcome { output, status, run, recovery } = outcome;
     let to_stdout = arguments.files.to_stdout().next().is_some();
+    let name = arguments.command.first().cloned().unwrap_or_default();
+    let results = Results {
+        provenance: Some(provenance(taken())),
+        ..Results::of(name, arguments.scale.value(), arguments.seed, vec![run])
+    };
+    arguments.files.write(&results)?;
     if !to_stdout {
         print(&output)?;
         if let Some(recovery) = &recovery {
@@ -170,13 +176,8 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
         } else if arguments.power_cut.is_some() {
             print("\nThe command ended before the power was to be cut.\n")?;
         }
+        arguments.files.show(&results)?;
     }
-    let name = arguments.command.first().cloned().unwrap_or_default();
-    let results = Results {
-        provenance: Some(provenance(taken())),
-        ..Results::of(name, arguments.scale.value(), arguments.seed, vec![run])
-    };
-    arguments.files.write(&results, !to_stdout)?;
     match status {
         Some(status) if status != 0 => {
             Err(Failure::Failed(format!("the command ended with status {status}")))

@@ -196,10 +196,17 @@ fn perform(
         options: Some(options(arguments)),
         ..Results::of(workload(&jobs), scale, arguments.seed, runs)
     };
+    let mut shown = Ok(());
     if !results.runs.is_empty() {
-        arguments.files.write(&results, to_stdout == 0 && watch.is_none())?;
+        arguments.files.write(&results)?;
+        if to_stdout == 0 && watch.is_none() {
+            shown = arguments.files.show(&results);
+        }
     }
-    if stop.is_set() { Err(stopped_after(results.runs.len())) } else { Ok((results, failed)) }
+    if stop.is_set() {
+        return Err(stopped_after(results.runs.len()));
+    }
+    shown.map(|()| (results, failed))
 }
 
 /// Results of a call that is one of many: nothing is shown or written, and its runs come one after

@@ -78,7 +78,13 @@ pub(crate) fn table(results: &Results, width: Option<usize>) -> String {
         false => None,
     };
     let text = by_itself.unwrap_or_else(|| table::LAYOUT.text(runs, width));
-    text + &spread::text(runs) + &table::notes(runs) + &notes(results)
+    text + &below(results)
+}
+
+/// What stands below a table of runs.
+fn below(results: &Results) -> String {
+    let runs = &results.runs;
+    spread::text(runs) + &table::notes(runs) + &notes(results)
 }
 
 /// A word of an option is in no line of the table.
@@ -114,10 +120,8 @@ impl ResultFiles {
         check_writable(self.named().into_iter().filter_map(|(_, path)| path.as_ref()))
     }
 
-    /// The table in the shape that is asked for.
-    fn table(&self, results: &Results, width: Option<usize>) -> Result<String, Failure> {
-        let sorted = self.sorted(&results.runs)?;
-        let runs = sorted.as_ref().unwrap_or(&results.runs);
+    /// The runs in the shape that is asked for.
+    fn shaped(&self, runs: &[RunResult], width: Option<usize>) -> Result<String, Failure> {
         let by_itself = if runs.len() > BESIDE { Shape::Rows } else { Shape::Columns };
         if self.columns.is_empty() && self.table.unwrap_or(by_itself) == Shape::Columns {
             return Ok(table::LAYOUT.text(runs, width));
@@ -132,23 +136,28 @@ impl ResultFiles {
         sort::sorted(runs, by).map(Some).ok_or_else(|| unknown("--sort", by, runs))
     }
 
-    /// Writes the files, then the table if it is wanted: where that cannot be shown, or not as asked
-    /// for, the work is not lost.
-    pub(crate) fn write(&self, results: &Results, with_table: bool) -> Result<(), Failure> {
-        self.write_files(results)?;
-        if !with_table || results.runs.is_empty() {
+    /// Shows the table. Where a word of an option is in none of its lines, the runs are shown without
+    /// that option before it is an error: the work is not lost.
+    pub(crate) fn show(&self, results: &Results) -> Result<(), Failure> {
+        if results.runs.is_empty() {
             return Ok(());
         }
-        let (width, runs) = (terminal_width(), &results.runs);
-        let (text, done) = match self.table(results, width) {
-            Ok(text) => (text, Ok(())),
-            Err(failure) => (table::LAYOUT.text(runs, width), Err(failure)),
+        let width = terminal_width();
+        let (sorted, order) = match self.sorted(&results.runs) {
+            Ok(sorted) => (sorted, Ok(())),
+            Err(failure) => (None, Err(failure)),
         };
-        print(&(text + &spread::text(runs) + &table::notes(runs) + &notes(results)))?;
-        done
+        let runs = sorted.as_ref().unwrap_or(&results.runs);
+        let (text, shape) = match self.shaped(runs, width) {
+            Ok(text) => (text + &below(results), Ok(())),
+            Err(failure) => (table(results, width), Err(failure)),
+        };
+        print(&text)?;
+        order.and(shape)
     }
 
-    fn write_files(&self, results: &Results) -> Result<(), Failure> {
+    /// Writes the files.
+    pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write(path, &json(results)?)?;
         }

@@ -80,11 +80,11 @@ fn a_run_is_not_lost_to_what_is_shown() {
     let bench = |arguments: &str| {
         command(folder.path(), &format!("bench job.fio --stack small.toml --scale 1/2 {arguments}"))
     };
-    let unsorted = bench("--sort laetncy --json=sorted.json").output().unwrap();
+    let unsorted = bench("--sort laetncy --json=sorted.json --fio-json=fio.json").output().unwrap();
     assert_eq!(unsorted.status.code(), Some(2));
     assert!(stderr(&unsorted).contains("some word is in no line of the table"));
     assert!(stdout(&unsorted).contains("elapsed"), "the table in its own order");
-    assert!(folder.path().join("sorted.json").exists());
+    assert!(folder.path().join("sorted.json").exists() && folder.path().join("fio.json").exists());
     let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
     let unshown = bench("--json=unshown.json").stdout(full()).stderr(full()).status().unwrap();
     assert_eq!(unshown.code(), Some(1));

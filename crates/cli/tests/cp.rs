@@ -141,9 +141,19 @@ fn contents_go_in_and_out(kind: &str) {
     let out = cp(&["-rp", &format!("{inside}/."), text(&back)]);
     assert_eq!(out, (Some(0), String::new()), "{kind}");
     assert_eq!(differences(&of_folder(&tree), &of_folder(&back)), "", "{kind}");
+    // a link to a directory, and two at once
+    let two = folder.path().join("two");
+    fs::create_dir(&two).unwrap();
+    let out = cp(&["-r", &format!("{inside}/link/."), &format!("{inside}/many/."), text(&two)]);
+    assert_eq!(out, (Some(0), String::new()), "{kind}");
+    assert!(two.join("deeper/file-0").exists() && two.join("number 7").exists());
+    let (code, said) = cp(&["-r", &format!("{inside}/sparse/."), text(&two)]);
+    assert_eq!(code, Some(1), "{kind}");
+    assert!(said.contains("/there/sparse/. is not a directory"), "{said}");
     // GNU rm, mv and mkdir refuse it, too: the directory has no such name
-    for command in [["rm", "-r"].as_slice(), &["mkdir"]] {
-        let run = dovetail(&[command, &[&format!("{inside}/folder/.")]].concat());
+    for command in [["rm", "-r", "folder/."].as_slice(), &["mkdir", "new/."]] {
+        let (path, words) = command.split_last().unwrap();
+        let run = dovetail(&[words, &[&format!("{inside}/{path}")]].concat());
         assert_eq!(run.status.code(), Some(1), "{kind}: {run:?}");
     }
     let moved = dovetail(&["mv", &format!("{inside}/link/."), &format!("{image}:/moved")]);

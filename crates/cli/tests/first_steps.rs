@@ -236,7 +236,7 @@ fn values_that_linux_refuses_in_sysfs_are_refused() {
     for (stack, expected) in stacks.iter().zip([
         "[sysfs] ipu_policy is 999999, allowed is 0 to 255",
         "[sysfs] gc_urgent is 4, allowed is 0 to 3",
-        "in `ipu_policy`",
+        "[sysfs]: invalid type: string \"fsync\", expected ",
     ]) {
         let folder = folder(&[("j.fio", JOB), ("s.toml", stack)]);
         let message = refused(folder.path(), "bench j.fio --stack s.toml", 1);

@@ -161,14 +161,14 @@ struct Outcome {
 #[derive(Default)]
 struct Sum {
     totals: Totals,
-    /// By the number of the run.
+    /// By the index of the run.
     violations: BTreeMap<usize, Violation>,
 }
 
 impl Sum {
-    fn add(&mut self, number: usize, outcome: Outcome) {
+    fn add(&mut self, index: usize, outcome: Outcome) {
         self.totals.merge(&outcome.totals);
-        self.violations.extend(outcome.violation.map(|violation| (number, violation)));
+        self.violations.extend(outcome.violation.map(|violation| (index, violation)));
     }
 }
 
@@ -241,14 +241,14 @@ impl Exploration<'_> {
         let items = self.items();
         let sums: Vec<Mutex<Sum>> = self.stacks.iter().map(|_| Mutex::default()).collect();
         let error: Mutex<Option<CrashError>> = Mutex::new(None);
-        run_all(&items, threads, |number, item| {
+        run_all(&items, threads, |index, item| {
             let sum = &sums[item.stack];
             let enough = lock(sum).violations.len() >= ENOUGH;
             if enough || lock(&error).is_some() || self.stop.load(Ordering::Relaxed) {
                 return;
             }
             match self.explore(&rigs.copy(item.stack), item, progress) {
-                Ok(outcome) => lock(sum).add(number, outcome),
+                Ok(outcome) => lock(sum).add(index, outcome),
                 Err(reason) => drop(lock(&error).get_or_insert(reason)),
             }
             progress.runs.fetch_add(1, Ordering::Relaxed);

@@ -15,8 +15,9 @@ use crate::rig::Rig;
 use crate::wire::{Cut, Wire};
 
 /// Of every so many moments one is looked at more closely: its recovery is cut as well, the drive's
-/// maps are compared with its flash, and what filled it is looked for, page by page.
-const CLOSER: u64 = 8;
+/// maps are compared with its flash, and what filled it is looked for, page by page. No divisor of
+/// the shares of a job.
+const CLOSER: u64 = 7;
 /// Cuts in such a recovery.
 const IN_RECOVERY: usize = 2;
 
@@ -53,7 +54,7 @@ struct Recovered {
 pub(crate) struct Judge<'a> {
     pub(crate) volume: Volume<'a>,
     pub(crate) seed: u64,
-    /// The run's number: each begins with another moment, since short ones have few.
+    /// The run's number. By it runs begin to count with different moments: short ones have few.
     pub(crate) run: u64,
     pub(crate) rig: &'a Rig,
     /// The file system's own checker is asked, too.

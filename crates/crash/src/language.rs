@@ -10,8 +10,8 @@
 //! fsync A
 //! ```
 //!
-//! Paths begin at the root; `/` is the root itself, and `@2` the file that was opened as number 2: it
-//! is written and synced without a name as well. Numbers are bytes, or end in K or M. `fill` is
+//! Paths begin at the root; `/` is the root itself. What is done to a file and not to a name takes
+//! `@2` as well, the file that was opened as number 2. Numbers are bytes, or end in K or M. `fill` is
 //! what content is made of: the number of the operation if it is left out.
 
 use std::fmt::Write;
@@ -136,6 +136,12 @@ struct Arguments<'a> {
 
 impl Arguments<'_> {
     fn path(&self, index: usize) -> Result<Path, String> {
+        if self.words[index].starts_with('@') {
+            let word = clip(self.words[index]);
+            return Err(format!(
+                "{word} is an open file, and a path is needed (a name is /{word})"
+            ));
+        }
         let names = self.words[index].split('/').filter(|name| !name.is_empty());
         let names: Vec<Vec<u8>> = names.map(|name| name.as_bytes().to_vec()).collect();
         match names
@@ -477,6 +483,10 @@ mod tests {
         assert_eq!(said("rename a b over"), "line 1: \"over\" is not one of noreplace, exchange");
         assert_eq!(said("create /"), "line 1: the root directory is always there");
         assert_eq!(said("create ../x"), "line 1: \"..\" cannot be a name here");
+        assert_eq!(
+            said("create @2"),
+            "line 1: @2 is an open file, and a path is needed (a name is /@2)"
+        );
         assert_eq!(
             said("fsync @256"),
             "line 1: \"256\" is no number of an open file: give 0 to 255"

@@ -59,8 +59,8 @@ impl Player {
         let wire = rig.start()?;
         let volume = rig.volume()?;
         let mut mounted = volume.mount(Box::new(wire.clone()))?;
-        // F2FS writes a checkpoint for the first fsync after a mount, whatever it is: only later
-        // ones leave something to be rolled forward
+        // F2FS writes a checkpoint for the first fsync after a mount, whatever it is; only later
+        // ones leave something to be rolled forward. One clock is left for the first
         if clock != Clock::Moves {
             settle(&mut mounted)?;
         }
@@ -155,7 +155,7 @@ impl Player {
 
     fn play(&mut self, line: &Line) -> Result<(), Stop> {
         if let Action::Op(op) = &line.action
-            && punches_beyond_end(op, &mut self.model.fs)
+            && punches_beyond_end(op, &mut self.model)
         {
             return Ok(());
         }

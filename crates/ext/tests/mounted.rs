@@ -5,6 +5,7 @@
 use crate::common::manifest::{Manifest, differences, of_volume};
 use crate::common::{TempImage, kernel_image, manifest_lines};
 use dovetail_block::{BlockDevice, Command, MemoryDevice};
+use dovetail_ext::format::{Compat, RoCompat};
 use dovetail_ext::{Ext, Incompatible, Options, Volume};
 use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_testkit::{RecordingDevice, Survivors};
@@ -86,7 +87,18 @@ fn the_first_use_of_a_feature_is_noted() {
             fs.setxattr(&at(2), file, b"user.a", &[b'x'; 20], XattrFlags::default()).unwrap();
         }
         fs.write(&at(3), file, size - 1, b"x").unwrap();
-        TempImage::of(&fs.unmount().unwrap()).check_clean();
+        fs.fsync(file, false).unwrap();
+        // as a power cut leaves it: the log alone knows of the feature
+        let recovered = mount(fs.device().clone(), "").unmount().unwrap();
+        for device in [recovered, fs.unmount().unwrap()] {
+            TempImage::of(&device).check_clean();
+            let volume = Volume::open(device).unwrap();
+            let superblock = volume.superblock();
+            let noted = superblock.compat.has(Compat::EXT_ATTR);
+            assert_eq!(noted, attribute, "{attribute} {size}");
+            let noted = superblock.ro_compat.has(RoCompat::LARGE_FILE);
+            assert_eq!(noted, size > i32::MAX as u64, "{attribute} {size}");
+        }
     }
 }
 

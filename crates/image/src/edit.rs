@@ -215,7 +215,7 @@ impl<'a> Edit<'a> {
         if from.len() > 1 && !self.is_directory(to) {
             return vec![format!("{} is not a directory", shown(to))];
         }
-        let names: Vec<_> = from.iter().map(|path| split(path).1).collect();
+        let names: Vec<_> = from.iter().map(|path| ((), split(path).1)).collect();
         if let Some((first, second)) = same_name(&names) {
             return vec![would_overwrite(&shown(&from[first]), &shown(&from[second]))];
         }
@@ -289,9 +289,9 @@ fn child(path: &[u8], name: &[u8]) -> Vec<u8> {
     [path, slash, name].concat()
 }
 
-/// The places of the first two names that are the same.
-pub fn same_name<N: Eq>(names: &[N]) -> Option<(usize, usize)> {
-    let pairs = names.iter().enumerate();
+/// The indices of the first two names that are the same. What is empty is no name ([`split`]).
+pub fn same_name<P: Eq>(names: &[(P, Vec<u8>)]) -> Option<(usize, usize)> {
+    let pairs = names.iter().enumerate().filter(|(_, (_, name))| !name.is_empty());
     pairs
         .filter_map(|(at, name)| Some((names[..at].iter().position(|before| before == name)?, at)))
         .next()

@@ -241,7 +241,8 @@ impl Sweep {
         self.inputs.iter().map(String::as_str).chain(values).chain(self.described.names())
     }
 
-    /// A name stands in one place: as an option, or as an axis. What is described is used.
+    /// A name stands in one place: among the options, the axes or `[[points]]`. What is described is
+    /// used.
     fn check(&self) -> Result<(), Fault> {
         let twice =
             self.axes().into_iter().find(|axis| self.options.iter().any(|(name, _)| name == axis));

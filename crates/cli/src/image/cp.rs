@@ -87,7 +87,10 @@ fn is_no_directory(path: &str) -> Failure {
 
 /// Refuses two sources that would get one name in one directory: the second would replace the
 /// first.
-fn refuse_same<N: Eq>(names: &[N], path: impl Fn(usize) -> String) -> Result<(), Failure> {
+fn refuse_same<P: Eq>(
+    names: &[(P, Vec<u8>)],
+    path: impl Fn(usize) -> String,
+) -> Result<(), Failure> {
     match same_name(names) {
         Some((first, second)) => Err(Failure::Failed(would_overwrite(&path(first), &path(second)))),
         None => Ok(()),
@@ -103,7 +106,7 @@ fn copy_all_out(
     if sources.len() > 1 && !to.is_dir() {
         return Err(is_no_directory(&to.display().to_string()));
     }
-    let names: Vec<_> = sources.iter().map(|(_, path)| split(path).1).collect();
+    let names: Vec<_> = sources.iter().map(|(_, path)| ((), split(path).1)).collect();
     refuse_same(&names, |at| format!("{}:{}", sources[at].0.display(), shown(&sources[at].1)))?;
     let mut meter = Meter::new("copying".into());
     let mut result = Ok(());
@@ -126,12 +129,16 @@ fn copy_out(
     meter: &mut Meter,
 ) -> Result<(), Failure> {
     let mut opened = super::open::open(&arguments.parts.of(image)?)?;
-    let start = resolve(&mut *opened.files.tree, path, !arguments.recursive)?;
+    let (_, name) = split(path);
+    let start = resolve(&mut *opened.files.tree, path, name.is_empty() || !arguments.recursive)?;
+    if name.is_empty() && !start.is_dir() {
+        return Err(is_no_directory(&shown(path)));
+    }
     if start.is_dir() && !arguments.recursive {
         return Err(is_directory(&shown(path)));
     }
     let to = match to.is_dir() {
-        true => to.join(OsStr::from_bytes(&split(path).1)),
+        true => to.join(OsStr::from_bytes(&name)),
         false => to.to_path_buf(),
     };
     let keep = Keep { owners: arguments.preserve, replace: true };
@@ -216,6 +223,9 @@ fn copy_sources(
         places.push(place(fs, path, source.path)?);
     }
     refuse_same(&places, |at| sources[at].path.display().to_string())?;
+    for (_, name) in places.iter_mut().filter(|(_, name)| name.is_empty()) {
+        *name = b".".to_vec();
+    }
     check_room(&mut **fs, sources, &places)?;
     let total = sources.iter().map(|source| source.content.bytes).fold(0, u64::saturating_add);
     let mut meter = Meter::new("copying".into());
@@ -252,17 +262,15 @@ fn check_room(
 }
 
 /// The directory and the name that a copy gets: in the directory at `path`, or as `path` in the one
-/// above. What "." and ".." hold goes into the directory itself.
+/// above. What a directory without a name of its own holds ("/", "." and "..") goes into the
+/// directory itself: its name is empty.
 fn place(
     fs: &mut Box<dyn FileSystem>,
     path: &[u8],
     from: &Path,
 ) -> Result<(Ino, Vec<u8>), Failure> {
     match find(fs, path, true) {
-        Ok(attr) if attr.is_dir() => {
-            let (_, name) = split(from.as_os_str().as_bytes());
-            Ok((attr.ino, if name.is_empty() { b".".to_vec() } else { name }))
-        }
+        Ok(attr) if attr.is_dir() => Ok((attr.ino, split(from.as_os_str().as_bytes()).1)),
         Ok(_) | Err(dovetail_vfs::Error::NotFound) => {
             let (above, name) = split(path);
             if name.is_empty() {

@@ -26,8 +26,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         if entry.log > 5 {
             self.found(Finding::SitType { segno, found: entry.log });
         }
-        if self.volume.table_segment(segno)?.check(segno).is_err()
-            && self.volume.sit_journal.contains_key(&segno)
+        if self.volume.sit_journal.contains_key(&segno)
+            && self.volume.table_segment(segno)?.check(segno).is_err()
         {
             self.found(Finding::SitOverridden { segno });
         }

@@ -4,7 +4,7 @@ use dovetail_vfs::{Error, FileSystem, Ino};
 
 use super::snapshot::Snapshot;
 use crate::Model;
-use crate::exercise::{Op, Path, Subject};
+use crate::exercise::{Op, Subject};
 
 /// Promise of an operation once it has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +31,6 @@ impl Promise {
             _ => None,
         }
     }
-}
-
-/// The inode that a path leads to.
-pub(super) fn find<F: FileSystem>(path: &Path, fs: &mut F) -> Option<Ino> {
-    let root = fs.root();
-    path.iter().try_fold(root, |dir, name| fs.lookup(dir, name).ok().map(|attr| attr.ino))
 }
 
 /// States and promises by number: state 0 is before the first operation, state `n` after operation

@@ -140,7 +140,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
         let mut operations = Operations::new(seed, profile);
         for n in 1..=steps {
             let step = operations.next_step();
-            if punches_beyond_end(&step.op, &mut model.fs) {
+            if punches_beyond_end(&step.op, &mut model) {
                 continue; // changes nothing; what it does to times is another test's business
             }
             subject.beside(&mut mounted.fs, seed, n).map_err(|what| format!("step {n}: {what}"))?;
@@ -312,13 +312,11 @@ impl Operations {
 }
 
 /// Is true for a hole punched beyond a file's end: it changes nothing, and its effect on times
-/// differs between file systems. A file that is not there, or has no path, counts too.
-pub fn punches_beyond_end(op: &Op, model: &mut impl FileSystem) -> bool {
+/// differs between file systems. A file that is not there counts too.
+pub fn punches_beyond_end<F: FileSystem>(op: &Op, model: &mut Subject<F>) -> bool {
     let Op::Fallocate { target, how: Fallocate::PunchHole, offset, .. } = op else { return false };
-    let Target::Path(path) = target else { return true };
-    let size =
-        history::find(path, model).and_then(|ino| model.getattr(ino).ok()).map(|attr| attr.size);
-    size.is_none_or(|size| *offset >= size)
+    let size = model.find(target).and_then(|ino| model.fs.getattr(ino)).map(|attr| attr.size);
+    size.map_or(true, |size| *offset >= size)
 }
 
 /// Is true for an operation that changes or promises something.

@@ -37,7 +37,7 @@ pub(super) struct Node {
 pub struct Snapshot {
     pub(super) root: Ino,
     nodes: BTreeMap<Ino, Arc<Node>>,
-    /// Inodes that are open and have lost their name.
+    /// Files that are open and have lost their name.
     unnamed: BTreeMap<Ino, Arc<Node>>,
 }
 
@@ -53,7 +53,7 @@ impl Snapshot {
     /// The model's content; `before` is what it was earlier.
     pub(super) fn of_model(model: &mut Model, before: Option<&Self>) -> Result<Self, Error> {
         let mut now = Self::collect(model.root(), |ino| node_now(model, before, ino))?;
-        for ino in before.into_iter().flat_map(Self::inodes) {
+        for ino in before.into_iter().flat_map(Self::files) {
             if !now.nodes.contains_key(&ino) && model.edits(ino).is_some() {
                 now.unnamed.insert(ino, node_now(model, before, ino)?);
             }
@@ -80,8 +80,10 @@ impl Snapshot {
         Ok(Self { root, nodes, unnamed: BTreeMap::new() })
     }
 
-    fn inodes(&self) -> impl Iterator<Item = Ino> {
-        self.nodes.keys().chain(self.unnamed.keys()).copied()
+    /// Regular files, with a name or without.
+    fn files(&self) -> impl Iterator<Item = Ino> {
+        let all = self.nodes.iter().chain(&self.unnamed);
+        all.filter(|(_, node)| matches!(node.body, Body::File(_))).map(|(ino, _)| *ino)
     }
 
     /// An inode that has a name.
