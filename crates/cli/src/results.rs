@@ -81,7 +81,7 @@ pub(crate) fn table(results: &Results, width: Option<usize>) -> String {
     text + &below(results)
 }
 
-/// What stands below a table of runs.
+/// Lines below a table of runs.
 fn below(results: &Results) -> String {
     let runs = &results.runs;
     spread::text(runs) + &table::notes(runs) + &notes(results)
@@ -136,8 +136,8 @@ impl ResultFiles {
         sort::sorted(runs, by).map(Some).ok_or_else(|| unknown("--sort", by, runs))
     }
 
-    /// Shows the table. Where a word of an option is in none of its lines, the runs are shown without
-    /// that option before it is an error: the work is not lost.
+    /// Shows the table. Where a word of an option is in none of its lines, the runs are shown
+    /// without that option, and then it is an error: the work is not lost.
     pub(crate) fn show(&self, results: &Results) -> Result<(), Failure> {
         if results.runs.is_empty() {
             return Ok(());

@@ -15,8 +15,8 @@ use crate::rig::Rig;
 use crate::wire::{Cut, Wire};
 
 /// Of every so many moments one is looked at more closely: its recovery is cut as well, the drive's
-/// maps are compared with its flash, and what filled it is looked for, page by page. No divisor of
-/// the shares of a job.
+/// maps are compared with its flash, and what filled it is looked for, page by page. It has no
+/// divisor in common with the number of shares of a job, so that each share has such moments.
 const CLOSER: u64 = 7;
 /// Cuts in such a recovery.
 const IN_RECOVERY: usize = 2;

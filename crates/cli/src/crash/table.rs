@@ -28,7 +28,7 @@ const ROWS: [Row; 19] = [
     ("blocks read to mount", |r| of_cuts(r, both(&r.blocks_read))),
 ];
 
-/// What was measured over cuts; a run that was stopped may have none.
+/// A figure measured over cuts; a run that was stopped may have none.
 fn of_cuts(result: &StackResult, measured: String) -> String {
     if result.cuts == 0 { "-".into() } else { measured }
 }

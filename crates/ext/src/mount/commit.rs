@@ -161,8 +161,8 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// The volume uses these features from now on. As in Linux, its superblock says so with the first
-    /// use: mke2fs can leave them out.
+    /// The volume uses these features from now on. As in Linux, its superblock says so with the
+    /// first use: mke2fs can leave them out.
     pub(super) fn note_features(&mut self, compat: Compat, ro_compat: RoCompat) {
         let superblock = &mut self.superblock;
         if superblock.compat.has(compat) && superblock.ro_compat.has(ro_compat) {

@@ -127,7 +127,7 @@ findings! {
     SitCount: Error, Repaired, { segno: SegNo, found: u32, expected: u32 } => "segment {segno} counts {found} blocks in use, its map has {expected}";
     /// A segment is marked as that of a log that does not exist.
     SitType: Error, Repaired, { segno: SegNo, found: u8 } => "segment {segno} is marked as that of log {found}, the last is 5";
-    /// A segment's entry contradicts itself where the journal has a newer one. Linux mounts no such volume: it checks both.
+    /// An entry below a newer one of the journal contradicts itself: Linux does not mount it.
     SitOverridden: Error, Repaired, { segno: SegNo } => "segment {segno}: its entry in the table contradicts itself; the journal has a newer one, but kernels check both";
     /// A segment with nodes is marked as one with data, or the other way round.
     SitClass: Error, Repaired, { segno: SegNo, found: u8, what: &'static str } => "segment {segno} is marked as that of log {found} and holds {what}";

@@ -15,8 +15,8 @@
 //!
 //! Each block of content (4096 bytes, or what the file system says) holds what it held at some
 //! moment since it was last made durable, by an fsync of its file or a sync: a checkpoint for
-//! another file's sake need not write it, and file systems overwrite in place. Writes to
-//! an open file that has lost its name count, too, as long as the loss is not durable.
+//! another file's sake need not write it, and file systems overwrite in place. Writes to an
+//! open file that has lost its name count, too, as long as the loss is not durable.
 //!
 //! Updates may wait for their fsync: then a block that was there ever since holds what it held when
 //! it was made durable.
