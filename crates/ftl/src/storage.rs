@@ -158,9 +158,9 @@ impl Storage {
         }
     }
 
-    /// Returns what each die has done so far.
-    pub fn die_use(&self) -> Vec<DieUse> {
-        of_either!(self, drive => drive.die_use().collect())
+    /// Returns what each die has done until `at`.
+    pub fn die_use(&self, at: SimTime) -> Vec<DieUse> {
+        of_either!(self, drive => drive.die_use(at).collect())
     }
 
     /// Returns how often each block was erased.

@@ -76,7 +76,8 @@ fn busy_for_a_move(config: DriveConfig) -> f64 {
     for lba in (0..blocks).step_by(8) {
         now = write(&mut drive, now, lba, 8);
     }
-    let work = |drive: &Drive| drive.die_use().map(|die| die.busy.as_ns()).sum::<u64>();
+    let work =
+        |drive: &Drive| drive.die_use(drive.idle_from()).map(|die| die.busy.as_ns()).sum::<u64>();
     let moves = |drive: &Drive| drive.counters().programs[Cause::Gc as usize];
     let (busy, moved) = (work(&drive), moves(&drive));
     let mut rng = Rng::new(1);

@@ -126,6 +126,42 @@ fn thirty_two_reads_in_a_row_find_their_dies_free() {
     assert_near(iops(&run.jobs[1]), 32.0 / 56.28e-6, 1e-4);
 }
 
+/// A thread hands over one call at a time: two system calls of 1 us and 0.5 us for the block, and
+/// reads of what was never written wait for no die.
+#[test]
+fn one_thread_is_on_one_cpu_at_a_time() {
+    let job = "[r]\nrw=randread\nbs=4k\niodepth=64\nio_size=128m\nnorandommap\n";
+    for cpus in [0, 8] {
+        let run = run(&stack(&format!("[host]\ncpus = {cpus}\n")), job);
+        assert_near(iops(&run.jobs[0]), 400_000.0, 0.01);
+    }
+}
+
+/// A die works for 500 us a program, whenever the job begins; what it does after the run's end, or
+/// did before the measurement, is not the run's.
+#[test]
+fn dies_are_busy_for_a_share_of_the_elapsed_time() {
+    let job = "[w]\nrw=randwrite\nbs=4k\niodepth=4\nio_size=16m\n";
+    let run_of = |more: &str| run(&stack(NO_HOST), &format!("{job}{more}"));
+    let dies = |run: &RunResult| run.dies.iter().map(|die| die.busy).collect::<Vec<_>>();
+    let (at_once, later) = (run_of(""), run_of("startdelay=1\n"));
+    assert_near(later.totals.elapsed_s, at_once.totals.elapsed_s, 1e-6);
+    assert_eq!(dies(&later), dies(&at_once));
+    let busy: f64 = dies(&at_once).iter().sum();
+    let programs = at_once.totals.drive.written_blocks as f64;
+    assert_near(busy * at_once.totals.elapsed_s, programs * 500e-6, 0.001);
+    let idle_end =
+        run_of("[r]\nstonewall\nrw=randread\nbs=4k\nio_size=64m\nnorandommap\noffset=32m\n");
+    let busy: f64 = dies(&idle_end).iter().sum();
+    let worked = programs * 500e-6 + 50e-6 * idle_end.totals.drive.flash_reads.host as f64;
+    assert_near(busy * idle_end.totals.elapsed_s, worked, 0.01);
+    assert!(
+        idle_end.totals.elapsed_s > 1.3 * at_once.totals.elapsed_s,
+        "{}",
+        idle_end.totals.elapsed_s
+    );
+}
+
 #[test]
 fn a_drive_has_neither_files_nor_a_page_cache() {
     let run = run(&stack(""), "[w]\nrw=randwrite\nbs=4k\niodepth=8\nfsync=16\nsize=50%\n");

@@ -107,15 +107,15 @@ impl Timing {
     }
 }
 
-/// The work of a die so far.
+/// The work of a die until a point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DieUse {
-    /// Time in which the die worked.
+    /// Time in which the die worked, up to that point.
     pub busy: SimSpan,
     /// Time from issue to end, summed over all its operations: divided by elapsed time, its mean
-    /// queue depth.
+    /// queue depth. It has all operations that were issued.
     pub residence: SimSpan,
-    /// Operations.
+    /// Operations that were issued.
     pub operations: u64,
 }
 
@@ -161,6 +161,13 @@ impl Die {
             }
         };
         under_way_until.max(self.reads_until)
+    }
+
+    /// The part of its work that is reserved for the time after `at`, of those reservations that
+    /// follow each other without a gap.
+    fn ahead(&self, at: SimTime) -> SimSpan {
+        let from = self.busy_from.max(at).min(self.busy_until);
+        self.busy_until.since(from).min(self.used.busy)
     }
 
     /// Takes the time from `start` on, at the end of what is reserved.
@@ -425,8 +432,10 @@ impl Timeline {
         self.timing.erase_of(mode)
     }
 
-    pub(crate) fn die_use(&self) -> impl Iterator<Item = DieUse> {
-        self.dies.iter().map(|die| die.used)
+    /// The work of each die until `at`.
+    pub(crate) fn die_use(&self, at: SimTime) -> impl Iterator<Item = DieUse> {
+        let until = move |die: &Die| DieUse { busy: die.used.busy - die.ahead(at), ..die.used };
+        self.dies.iter().map(until)
     }
 
     /// Returns when the last of the dies falls idle.
@@ -639,8 +648,9 @@ mod tests {
         assert_eq!(t.program(us(0), place(0, 0, 3), 4096), us(5500));
         assert_eq!(t.program(us(0), place(0, 1, 3), 4096), us(5500), "the other plane, same page");
         assert_eq!(t.program(us(0), place(0, 1, 4), 4096), us(6000), "another page");
-        let used: Vec<_> = t.die_use().collect();
-        assert_eq!(used[0].busy, SimSpan::from_us(6000));
+        let busy = |at| t.die_use(us(at)).map(|die| die.busy).next().unwrap();
+        assert_eq!([0, 5000, 6000, 9000].map(busy), [0, 5000, 6000, 6000].map(SimSpan::from_us));
+        let used: Vec<_> = t.die_use(us(9000)).collect();
         assert_eq!(used[0].operations, 4);
     }
 

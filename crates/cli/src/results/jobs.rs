@@ -1,6 +1,6 @@
 //! Lines of the table for each job, where there are several: what one does is no answer for another.
 
-use dovetail_lab::results::{JobResult, LatencyResult, RunResult};
+use dovetail_lab::results::{ByKind, JobResult, LatencyResult, RunResult};
 
 use super::table::{latency, rate};
 use crate::table::Line;
@@ -13,7 +13,7 @@ const MOST: usize = 12;
 
 /// Of jobs on files.
 const OF_FILES: [Figure; 6] = [
-    ("calls/s", |job| iops(job).map(rate)),
+    ("calls/s", |job| calls_per_s(job).map(rate)),
     ("read MB/s", |job| mb_per_s(job, job.read_bytes)),
     ("write MB/s", |job| mb_per_s(job, job.written_bytes)),
     ("read p50 / p99 / p99.9", |job| latency(&job.latency.read)),
@@ -22,10 +22,11 @@ const OF_FILES: [Figure; 6] = [
 ];
 
 /// Of jobs on a raw drive.
-const OF_DRIVES: [Figure; 4] = [
+const OF_DRIVES: [Figure; 5] = [
     ("IOPS", |job| iops(job).map(rate)),
     ("read p50 / p99 / p99.9", |job| latency(&job.latency.read)),
     ("write p50 / p99 / p99.9", |job| latency(&job.latency.write)),
+    ("flush p50 / p99 / p99.9", |job| latency(&job.latency.flush)),
     ("discard p50 / p99 / p99.9", |job| latency(&job.latency.discard)),
 ];
 
@@ -62,11 +63,31 @@ fn mb_per_s(job: &JobResult, bytes: u64) -> Option<String> {
     is_there.then(|| format!("{:.1}", bytes as f64 / 1e6 / job.elapsed_s))
 }
 
-/// Reads, writes and discards a second.
+/// Calls a second, syncs among them.
+fn calls_per_s(job: &JobResult) -> Option<f64> {
+    a_second(requests(&job.latency) + job.latency.flush.percentiles.count, job.elapsed_s)
+}
+
+/// Requests a second, as fio counts them: without flushes.
 fn iops(job: &JobResult) -> Option<f64> {
-    let count = |latency: &LatencyResult| latency.percentiles.count;
-    let calls = count(&job.latency.read) + count(&job.latency.write) + count(&job.latency.discard);
-    (calls > 0 && job.elapsed_s > 0.0).then(|| calls as f64 / job.elapsed_s)
+    a_second(requests(&job.latency), job.elapsed_s)
+}
+
+/// The same of a whole run.
+pub(super) fn iops_of_run(run: &RunResult) -> Option<f64> {
+    a_second(requests(&run.latency), run.totals.elapsed_s - run.totals.ramp_s)
+}
+
+/// Reads, writes and discards.
+fn requests(latency: &ByKind<LatencyResult>) -> u64 {
+    [&latency.read, &latency.write, &latency.discard]
+        .map(|kind| kind.percentiles.count)
+        .iter()
+        .sum()
+}
+
+fn a_second(count: u64, seconds: f64) -> Option<f64> {
+    (count > 0 && seconds > 0.0).then(|| count as f64 / seconds)
 }
 
 #[cfg(test)]
@@ -78,6 +99,7 @@ mod tests {
         let job = |name: &str, count: u64, elapsed_s: f64| {
             let mut job = JobResult { name: name.into(), elapsed_s, ..JobResult::default() };
             job.latency.read.percentiles.count = count;
+            job.latency.flush.percentiles.count = count;
             job
         };
         let mut run = RunResult { jobs: vec![job("qd1", 100, 2.0)], ..RunResult::default() };
@@ -93,6 +115,8 @@ mod tests {
         run.stack.filesystem = "f2fs".into();
         run.jobs[0].written_bytes = 4_000_000;
         let found = lines(std::slice::from_ref(&run));
+        let calls = found.iter().find(|(name, _)| name == "qd1: calls/s").unwrap();
+        assert_eq!(calls.1, [Some("100".to_string())], "a sync is a call, and no request");
         let rate = found.iter().find(|(name, _)| name == "qd1: write MB/s").unwrap();
         assert_eq!(rate.1, [Some("2.0".to_string())]);
         run.jobs = vec![job("many", 1, 1.0); MOST + 1];

@@ -53,7 +53,7 @@ const THROUGHPUT: &[Row<RunResult>] = &[
     row("calls/s", |r| {
         (!r.stack.is_raw() && r.totals.calls > 0).then(|| rate(r.totals.calls_per_s))
     }),
-    row("IOPS", |r| r.stack.is_raw().then(|| rate(r.totals.calls_per_s))),
+    row("IOPS", |r| r.stack.is_raw().then(|| super::jobs::iops_of_run(r).map(rate))?),
     row("read", |r| bytes(r.totals.read_bytes)),
     row("read MB/s", |r| mb_per_s(r.totals.read_bytes, r.totals.read_mb_per_s)),
     row("written", |r| bytes(r.totals.written_bytes)),

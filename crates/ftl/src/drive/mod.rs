@@ -236,9 +236,9 @@ impl Drive {
         self.medium.lines()
     }
 
-    /// Returns what each die has done so far.
-    pub fn die_use(&self) -> impl Iterator<Item = DieUse> {
-        self.medium.nand().die_use()
+    /// Returns what each die has done until `at`.
+    pub fn die_use(&self, at: SimTime) -> impl Iterator<Item = DieUse> {
+        self.medium.nand().die_use(at)
     }
 
     /// Returns how often each block was erased, in the order of block numbers.

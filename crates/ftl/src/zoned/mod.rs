@@ -203,9 +203,9 @@ impl ZonedDrive {
         self.with_page_mapped()
     }
 
-    /// Returns what each die has done so far.
-    pub fn die_use(&self) -> impl Iterator<Item = DieUse> {
-        self.nand.die_use()
+    /// Returns what each die has done until `at`.
+    pub fn die_use(&self, at: SimTime) -> impl Iterator<Item = DieUse> {
+        self.nand.die_use(at)
     }
 
     /// Returns how often each block was erased: those of the page-mapped part, then those of zones.

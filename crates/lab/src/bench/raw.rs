@@ -56,8 +56,9 @@ impl<D: Scheduler> RawDrive<D> {
 fn refused(error: DeviceError) -> Error {
     let hint = match error {
         DeviceError::Zone(_) => {
-            "; a job on a raw drive with zones writes each zone once and in order (rw=write): for others use a drive \
-             without zones, or files on the stack f2fs-zoned"
+            "; a job on a raw drive with zones writes each zone once, in order (rw=write) and no further than the \
+             zone's capacity, which can be below its size: for others use a drive without zones, or files on the stack \
+             f2fs-zoned"
         }
         _ => "",
     };

@@ -382,8 +382,9 @@ impl<'w> Session<'w> {
         let work = (self.threads.workload.system_calls(thread), effect.blocks);
         let lanes = (Lane::Call(slot), Lane::Thread(thread));
         let handed_over = self.system.start(now, lanes, work);
-        if handed_over.is_none() {
-            self.threads.set(thread, ThreadState::Working);
+        match handed_over {
+            Some(then) => self.threads.hands_over_until(thread, then),
+            None => self.threads.set(thread, ThreadState::Working),
         }
         ahead.map_or(Ok(()), |later| self.fetch_later(now, later))?;
         let submission = Submission { handed_over: handed_over.unwrap_or(now), under_way };
@@ -451,13 +452,24 @@ impl<'w> Session<'w> {
         self.sample_if_due(at);
         self.look_at_devirtualizer(at);
         if self.threads.state(call.thread) == ThreadState::Waiting {
-            self.go_on(call.thread, at)?;
+            self.woken(call.thread, at)?;
         }
         for other in self.threads.all() {
             if self.threads.state(other) == ThreadState::WaitingForOthers {
-                self.go_on(other, at)?;
+                self.woken(other, at)?;
             }
         }
+        Ok(())
+    }
+
+    /// A thread goes on that waited for a call: now, or when it has handed over its own last one.
+    fn woken(&mut self, thread: ThreadId, at: SimTime) -> Result<(), BenchError> {
+        let free_from = self.threads.free_from(thread);
+        if free_from <= at {
+            return self.go_on(thread, at);
+        }
+        self.threads.set(thread, ThreadState::Sleeping);
+        self.system.machine.wake_at(free_from, Lane::Thread(thread));
         Ok(())
     }
 

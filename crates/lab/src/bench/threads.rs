@@ -47,6 +47,8 @@ pub(super) struct Threads<'w> {
     pub(super) files: Files,
     pub(super) fio: FioRecords,
     states: Vec<ThreadState>,
+    /// Time at which each thread has handed over its last call.
+    free_from: Vec<SimTime>,
     /// Calls under way by their slots.
     calls: Vec<Option<InFlight>>,
     free: Vec<usize>,
@@ -62,6 +64,7 @@ impl<'w> Threads<'w> {
             workload,
             files,
             states: vec![ThreadState::Ready; threads],
+            free_from: vec![SimTime::ZERO; threads],
             calls: Vec::new(),
             free: Vec::new(),
             under_way: vec![0; threads],
@@ -78,6 +81,16 @@ impl<'w> Threads<'w> {
 
     pub(super) fn set(&mut self, thread: ThreadId, state: ThreadState) {
         self.states[thread.0 as usize] = state;
+    }
+
+    /// Time from which on a thread has no call to hand over.
+    pub(super) fn free_from(&self, thread: ThreadId) -> SimTime {
+        self.free_from[thread.0 as usize]
+    }
+
+    /// Notes that a thread hands over a call until `then`.
+    pub(super) fn hands_over_until(&mut self, thread: ThreadId, then: SimTime) {
+        self.free_from[thread.0 as usize] = then;
     }
 
     /// Calls under way.

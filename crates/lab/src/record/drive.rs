@@ -5,7 +5,7 @@ use dovetail_ftl::stats::{Cause, CommandKind, Counters, Latencies, ReadCause};
 use dovetail_ftl::{DieUse, DriveConfig, Storage};
 use dovetail_time::SimSpan;
 
-use super::recorder::Baseline;
+use super::recorder::Recorder;
 use crate::results::{
     ByKind, CellsResult, DieResult, DriveResult, DriveTiming, DriveTotals, HandleResult,
     LatencyResult, MemoryResult, MergesResult, PlacementResult, ProgramsByCause, ReadsByCause,
@@ -180,13 +180,14 @@ pub(super) fn totals(config: &DriveConfig, counted: &Counters) -> DriveTotals {
     }
 }
 
-/// The load of each die since `before`.
-pub(super) fn dies(drive: &Storage, before: &Baseline) -> Vec<DieResult> {
-    let elapsed = drive.idle_from().since(before.at).as_secs_f64();
+/// The load of each die in the time of the measurement.
+pub(super) fn dies(drive: &Storage, recorder: &Recorder) -> Vec<DieResult> {
+    let end = recorder.last().at;
+    let elapsed = end.since(recorder.first.at).as_secs_f64();
     drive
-        .die_use()
+        .die_use(end)
         .into_iter()
-        .zip(&before.dies)
+        .zip(&recorder.dies)
         .map(|(now, then)| die(now, *then, elapsed))
         .collect()
 }

@@ -43,18 +43,12 @@ pub(crate) struct Interval {
     pub(crate) window: Window,
 }
 
-/// The drive when the measurement began.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Baseline {
-    pub(crate) dies: Vec<DieUse>,
-    pub(crate) at: SimTime,
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     pub(crate) threads: Vec<ThreadRecord>,
     pub(crate) first: Snapshot,
-    pub(crate) baseline: Baseline,
+    /// The dies' work when the measurement began.
+    pub(crate) dies: Vec<DieUse>,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) rhythm: Rhythm,
     /// The length of an interval.
@@ -76,7 +70,7 @@ impl Recorder {
         Self {
             threads: vec![ThreadRecord::default(); threads],
             first: Snapshot::default(),
-            baseline: Baseline::default(),
+            dies: Vec::new(),
             intervals: Vec::new(),
             rhythm,
             length,
@@ -93,7 +87,7 @@ impl Recorder {
     /// Begins the measurement now.
     pub(crate) fn begin(&mut self, fs: Option<&dyn Simulated>, seen: &Seen<'_>) {
         self.first = self.snapshot(fs, seen);
-        self.baseline = Baseline { dies: seen.drive.die_use(), at: seen.drive.idle_from() };
+        self.dies = seen.drive.die_use(seen.at);
         self.next = seen.at + self.length;
         self.intervals.clear();
         self.window = Window::default();

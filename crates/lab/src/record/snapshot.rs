@@ -62,7 +62,7 @@ impl Snapshot {
             events: fs.map(Simulated::events).unwrap_or_default(),
             drive: drive.counters(),
             traffic: seen.traffic,
-            die_busy: drive.die_use().iter().fold(SimSpan::ZERO, |sum, die| sum + die.busy),
+            die_busy: drive.die_use(seen.at).iter().fold(SimSpan::ZERO, |sum, die| sum + die.busy),
             free_lines: drive.free_lines(),
             map_cache: drive.map_cache().unwrap_or_default(),
             map_bytes: drive.mapping_memory_bytes(),

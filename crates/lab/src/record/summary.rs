@@ -43,7 +43,7 @@ pub(crate) fn summarize_drive(recorder: &Recorder, drive: &Storage) -> RunResult
         map_cache: map_cache(drive.config(), drive, &counted),
         memory: MemoryResult { map_bytes_max, ..memory },
         wear: drive::wear(drive.config(), drive),
-        dies: drive::dies(drive, &recorder.baseline),
+        dies: drive::dies(drive, recorder),
         series: series(recorder, drive),
         ..RunResult::default()
     }

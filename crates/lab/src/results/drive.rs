@@ -128,10 +128,11 @@ pub struct WearResult {
 /// One die.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DieResult {
-    /// Share of the time in which it worked, from the first request until all its work is done (the
-    /// final emptying of the write buffer included).
+    /// Share of the elapsed time in which it worked. Cleaning in idle time counts when the next
+    /// request comes.
     pub busy: f64,
-    /// Operations waiting or under way, mean over time.
+    /// Operations waiting or under way, mean over the elapsed time; one that goes on beyond it counts
+    /// whole.
     pub queue_depth_mean: f64,
     /// Operations.
     pub operations: u64,
@@ -216,7 +217,8 @@ pub struct PlacementResult {
 pub struct HandleResult {
     /// Blocks that the host wrote by it.
     pub host_blocks: u64,
-    /// Blocks of its data that were programmed, whatever the cause.
+    /// Blocks of its data that were programmed, by the host or by cleaning: not the drive's own pages,
+    /// nor pages left empty.
     pub media_blocks: u64,
 }
 

@@ -172,9 +172,9 @@ impl Nand {
         std::mem::swap(&mut self.timeline, &mut other.timeline);
     }
 
-    /// Returns what each die has done since the power was switched on.
-    pub fn die_use(&self) -> impl Iterator<Item = DieUse> {
-        self.timeline.die_use()
+    /// Returns what each die has done until `at` since the power was switched on.
+    pub fn die_use(&self, at: SimTime) -> impl Iterator<Item = DieUse> {
+        self.timeline.die_use(at)
     }
 
     /// Returns when the last of the dies falls idle.

@@ -9,7 +9,7 @@ const ZONES_MAX: usize = 256;
 
 const DISTRIBUTION: Expected = "random, zipf:THETA, pareto:H, normal:DEVIATION, zoned:ACCESS/SHARE:.. or \
                                 zoned_abs:ACCESS/SIZE:..";
-const THETA: Expected = "a theta above 0, such as zipf:1.2";
+const THETA: Expected = "a theta above 0, up to 100 and other than 1, such as zipf:1.2";
 const POWER: Expected = "an h between 0 and 1, such as pareto:0.2";
 const DEVIATION: Expected = "a deviation from 0 to 100 percent, such as normal:20";
 const CENTER: Expected = "a center from 0 to 1 behind the last colon";

@@ -138,7 +138,8 @@ impl<'a> Value<'a> {
     ) -> Result<(u64, u64), Expected> {
         match read(self) {
             Ok(one) => Ok((one, one)),
-            Err(_) => self.range(read),
+            Err(_) if self.text.contains(['-', ':']) => self.range(read),
+            Err(expected) => Err(expected),
         }
     }
 
@@ -236,6 +237,8 @@ mod tests {
         assert_eq!(value("4k-1k").range(Value::size), Ok((1024, 4096)));
         assert_eq!(value("1:2").range_or_one(Value::size), Ok((1, 2)));
         assert_eq!(value("7").range_or_one(Value::size), Ok((7, 7)));
+        assert_eq!(value("a").range_or_one(Value::size), Err(SIZE), "not a wrong range");
+        assert_eq!(value("1-a").range_or_one(Value::size), Err(RANGE));
         assert_eq!(value("7").range(Value::size), Err(RANGE));
     }
 }
