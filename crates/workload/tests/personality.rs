@@ -6,10 +6,11 @@
 use crate::driver;
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::personality::{
     Ending, Personality, PersonalityWorkload, builtin_personalities,
 };
-use dovetail_workload::{Call, FileId, Workload};
+use dovetail_workload::{Call, FileId, ThreadId, Workload};
 
 fn builtin(name: &str, changes: &[(&str, &str)]) -> PersonalityWorkload {
     let mut personality = Personality::load(name).unwrap();
@@ -71,6 +72,21 @@ fn the_run_time_ends_a_run() {
         assert_eq!(workload.ending(), Some(&Ending::Runtime), "{name}");
         assert!((0.99..1.2).contains(&report.end.as_secs_f64()), "{name}: {}", report.end);
     }
+}
+
+#[test]
+fn the_share_done_is_that_of_the_runtime_or_of_the_operations() {
+    let read = "{ flowop = 'readwholefile', name = 'r', filesetname = 'files', iosize = '64k' }";
+    let begin = SimTime::ZERO + SimSpan::from_ms(70);
+    let mut of_time = with_head("runtime = 2", 1, read).unwrap();
+    assert_eq!(of_time.share_done(begin), None, "it has not begun");
+    of_time.next(ThreadId(0), begin);
+    let after = |ms| of_time.share_done(begin + SimSpan::from_ms(ms));
+    assert_eq!([0, 500, 3000].map(after), [0.0, 0.25, 1.0].map(Some));
+    let mut of_operations = with_head("operations = 40", 1, read).unwrap();
+    assert_eq!(of_operations.share_done(begin), Some(0.0));
+    driver::run(&mut of_operations, 1_000_000);
+    assert_eq!(of_operations.share_done(begin), Some(1.0));
 }
 
 /// Each flowop of a loop ran as often as the others, but for threads that are within the loop.

@@ -270,6 +270,18 @@ impl Workload for PersonalityWorkload {
         self.decide(t, now)
     }
 
+    /// Of its runtime or of its operations, whichever ends it first; a count that a flowop ends the
+    /// run at is not looked at.
+    fn share_done(&self, now: SimTime) -> Option<f64> {
+        let part = |done: f64, whole: f64| if whole > 0.0 { (done / whole).min(1.0) } else { 1.0 };
+        let time = self.begin.zip(self.plan.runtime).map(|(begin, runtime)| {
+            part(now.since(begin.min(now)).as_secs_f64(), runtime.as_secs_f64())
+        });
+        let operations = self.plan.operations;
+        let operations = operations.map(|most| part(self.total.operations as f64, most as f64));
+        time.into_iter().chain(operations).reduce(f64::max)
+    }
+
     fn problem(&self) -> Option<String> {
         self.ending().filter(|ending| ending.is_early()).map(ToString::to_string)
     }
