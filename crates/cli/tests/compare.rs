@@ -110,6 +110,48 @@ fn sweeps_are_compared_point_by_point() {
     assert_eq!(dovetail(folder.path(), "compare a.sweep a.sweep/").status.code(), Some(0));
 }
 
+/// One point of two is finished in B, and of that one seed of three.
+#[test]
+fn of_a_sweep_that_is_not_finished_what_both_have_is_compared() {
+    let folder = folder();
+    let sweep = "command = 'bench'\ninputs = ['j.fio']\n[options]\nstack = 'f2fs.toml'\n[axes]\nop = [7, 28]\nseed = [1, 2, 3]\n";
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("a.toml", sweep);
+    write("c.toml", &sweep.replace("'f2fs.toml'", "'ext4.toml'"));
+    let done = |call: &str| assert!(dovetail(folder.path(), call).status.success(), "{call}");
+    done("sweep a.toml");
+    done("sweep a.toml --shard 1/6 --results b");
+    done("sweep c.toml --shard 2/6 --results c");
+    let output = dovetail(folder.path(), "compare a.sweep b");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    let expected =
+        "A  a.sweep\nB  b\n\n5 points of B are not finished: what both have is compared.\n\nop=7\n";
+    assert!(shown.starts_with(expected), "{shown}");
+    assert!(!shown.contains("setup differs") && !shown.contains("gone"), "{shown}");
+    assert!(shown.ends_with("\nNo figure changed by more than 2 %.\n"), "{shown}");
+    let json = dovetail(folder.path(), "compare b a.sweep --json");
+    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&json["identical"], &json["changed"]), (&Value::Bool(false), &Value::Bool(false)));
+    assert_eq!(json["unfinished_a"].as_array().unwrap()[..2], ["op=7 seed=2", "op=7 seed=3"]);
+    assert_eq!(json["unfinished_b"], serde_json::json!([]));
+    assert_eq!(json["runs"].as_array().unwrap().len(), 1);
+    // what both have differs
+    let output = dovetail(folder.path(), "compare a.sweep c");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("stack.filesystem f2fs -> ext4"), "{shown}");
+    // each has what the other has not
+    let output = dovetail(folder.path(), "compare b c");
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("5 points of A are not finished, 5 points of B are not"), "{shown}");
+    assert!(shown.ends_with("\nNo run is on both sides.\n"), "{shown}");
+    let same = dovetail(folder.path(), "compare b b");
+    assert!(text(&same.stdout).starts_with("b and b are the same: 1 run, no figure differs.\n5"));
+    assert_eq!(same.status.code(), Some(0));
+}
+
 #[test]
 fn what_cannot_be_compared_is_named_in_a_sentence() {
     let folder = folder();

@@ -144,7 +144,7 @@ fn what_does_not_go_with_zones_is_told() {
         ("mkfs ext4 drive", "use a drive without zones, or F2FS"),
         ("mkfs ext3 bare", "use a drive without zones, or F2FS"),
         ("bench file.fio --stack ext.toml --scale 1/32", "use a drive without zones, or F2FS"),
-        ("bench raw.fio --stack raw.toml --scale 1/32", "writes each zone once and in order"),
+        ("bench raw.fio --stack raw.toml --scale 1/32", "no further than the zone's capacity"),
     ] {
         let (code, _, error) = run(at, line);
         assert_ne!(code, Some(0), "{line}");

@@ -5,8 +5,9 @@
 //
 // Axes are `{label, log, size, text, value, csv}` (and `bars` for y, to draw bars in place of lines): the heading, whether the scale is logarithmic, the size of a unit by
 // which values are divided, how a tick and a value are written, and the name of the column in the download; `rows`
-// gives a download of its own. An x axis with `dots` shows each value as a point, and so does one that is `whole`. Charts
-// whose x axes have the same `share` have one zoom and one cursor.
+// gives a download of its own. An x axis with `dots` shows each value as a point, and so does one that is `whole`; one
+// whose values are names, `apart`, has no line between them. Charts whose x axes have the same `share` have one zoom and one
+// cursor.
 
 /** Draws `lines`; null if none has a value. */
 function linePlot(frame, lines, axes, none) {
@@ -21,7 +22,7 @@ function linePlot(frame, lines, axes, none) {
   const view = new LineView(frame, view => lineOptions(frame, view, drawn, axes, range), data, range);
   view.describe(drawn, axes);
   frame.legend([
-    ...drawn.map(line => ({ mark: swatch(line.run.index, line.thin), label: [line.run.label, line.name].filter(Boolean).join(", ") })),
+    ...drawn.map(line => ({ mark: x.apart ? dotSwatch(line.run.index) : swatch(line.run.index, line.thin), label: [line.run.label, line.name].filter(Boolean).join(", ") })),
     ...missing.map(run => ({ mark: swatch(run.index), label: `${run.label}: nothing to show` })),
   ]);
   return view;
@@ -53,7 +54,34 @@ function lineOptions(frame, view, lines, { x, y }, range) {
   return options;
 }
 
+/** Whether a line's points are rings: without lines there are no dashes to tell lines of one colour apart. */
+function isRing(index) {
+  return Math.floor(index / COLOURS) % 2 === 1;
+}
+
+/** A run's point, as large as it is drawn. */
+function dotSwatch(index) {
+  const box = el("span", { "aria-hidden": "true", style: "display:contents" });
+  const colour = `var(--run-${index % COLOURS})`;
+  box.innerHTML = `<svg class="swatch" viewBox="0 0 34 10"><circle cx="17" cy="5" r="${dotRadius(index)}" fill="${isRing(index) ? "none" : colour}" stroke="${colour}"/></svg>`;
+  return box;
+}
+
+/** Radius of a point that no line joins; it is larger from the third time of a colour on. */
+function dotRadius(index) {
+  return index < 2 * COLOURS ? 4 : 6;
+}
+
+/** Points that no line joins. */
+function pointStyle(theme, line) {
+  const { index } = line.run;
+  const colour = theme.run(index);
+  const points = { show: true, size: 2 * dotRadius(index), width: 1.5, fill: isRing(index) ? theme.get("--page") : colour, stroke: colour };
+  return { stroke: colour, paths: () => null, points };
+}
+
 function lineStyle(theme, line, x, y) {
+  if (x.apart) return pointStyle(theme, line);
   const colour = theme.run(line.run.index);
   return {
     stroke: colour, width: line.thin ? 1 : 2, dash: theme.dash(line.run.index),

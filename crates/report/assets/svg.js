@@ -141,7 +141,17 @@ function svgSwatch(theme, run, thin) {
   return (svg, x, y) => svg.add("path", { d: `M${px(x)} ${y}h34`, stroke: theme.run(run.index), "stroke-width": thin ? 1.25 : 2.5, "stroke-dasharray": theme.dash(run.index).join(" ") });
 }
 
-/** Lines or bars of a `LineView`. */
+/** The look of a point that no line joins. */
+function svgPoint(theme, run) {
+  return { fill: isRing(run.index) ? theme.get("--page") : theme.run(run.index), stroke: theme.run(run.index) };
+}
+
+/** A sample of such points. */
+function svgPointSwatch(theme, run) {
+  return (svg, x, y) => svg.add("path", { d: svgDot(px(x + 17), y, dotRadius(run.index)), ...svgPoint(theme, run) });
+}
+
+/** Lines, points or bars of a `LineView`. */
 function linesSvg(view, theme) {
   const { frame, axes, data, drawn, plot } = view;
   const svg = new Svg(svgTitle(frame), theme);
@@ -150,12 +160,13 @@ function linesSvg(view, theme) {
   drawn.forEach((line, place) => {
     const [xs, ys, colour] = [data[0], data[place + 1], theme.run(line.run.index)];
     if (axes.y.bars) return area.path(svgBars(area, xs, ys, place, drawn.length), { fill: colour });
-    area.path(area.line(xs, ys, axes.y.steps), { fill: "none", stroke: colour, "stroke-width": line.thin ? 1 : 2, "stroke-dasharray": theme.dash(line.run.index).join(" ") });
+    if (!axes.x.apart) area.path(area.line(xs, ys, axes.y.steps), { fill: "none", stroke: colour, "stroke-width": line.thin ? 1 : 2, "stroke-dasharray": theme.dash(line.run.index).join(" ") });
     if (line.error) area.path(svgErrors(area, errorsOf(line, axes.x, axes.y)), { fill: "none", stroke: colour, "stroke-width": 1.5 });
     const points = axes.x.whole || axes.x.dots ? ys.map((_, index) => index).filter(index => ys[index] != null) : lonely(ys);
-    area.path(points.map(index => svgDot(area.px(xs[index]), area.py(ys[index]), 3)).join(""), { fill: colour });
+    const [radius, style] = axes.x.apart ? [dotRadius(line.run.index), svgPoint(theme, line.run)] : [3, { fill: colour }];
+    area.path(points.map(index => svgDot(area.px(xs[index]), area.py(ys[index]), radius)).join(""), style);
   });
-  const items = drawn.map(line => ({ label: [line.run.label, line.name].filter(Boolean).join(", "), mark: svgSwatch(theme, line.run, line.thin) }));
+  const items = drawn.map(line => ({ label: [line.run.label, line.name].filter(Boolean).join(", "), mark: axes.x.apart ? svgPointSwatch(theme, line.run) : svgSwatch(theme, line.run, line.thin) }));
   return svg.file(svg.legend(items, area.bottom + 60) + 4);
 }
 

@@ -123,15 +123,15 @@ function sweepPlotAxes(choice, lines) {
   const unit = sweepUnit(figure);
   const ends = lines.flatMap(line => line.points.flatMap(({ y, error }) => [y - error, y + error])).map(end => end / unit.size);
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  const room = (high - low) * 0.06 || Math.abs(high) * 0.06 || 1;
   const isZero = choice.fromZero && low >= 0;
+  const room = (high - (isZero ? 0 : low)) * 0.06 || Math.abs(high) * 0.06 || 1;
   const named = value => axis.values[value] ?? "";
   const numbers = {
     label: axis.name, log: axis.log, size: 1, dots: true, csv: axis.name, value: value => `${axis.name} ${tick(value)}`,
     text: value => axis.values[axis.numbers.indexOf(value)] ?? tick(value), splits: sweepSplits(axis),
   };
   const names = {
-    label: axis.name, size: 1, whole: true, csv: axis.name, text: named, value: value => `${axis.name} ${named(value)}`,
+    label: axis.name, size: 1, whole: true, apart: true, csv: axis.name, text: named, value: value => `${axis.name} ${named(value)}`,
     splits: (from, to) => axis.values.map((_, index) => index).filter(index => index >= from && index <= to),
   };
   return {
@@ -189,6 +189,6 @@ function sweepChart(frame) {
 
 const CHARTS = SWEEP.figures.length && SWEEP_AXES.length ? [{
   id: "sweep", place: "first", title: "A figure over an axis", wide: true, free: true, runs: [],
-  about: "Means over the seeds, with their standard errors as bars. A line is a combination of the axes that are not fixed to one value.",
+  about: "Means over the seeds, with their standard errors as bars. A line is a combination of the axes that are not fixed to one value; over an axis of names its points are not joined.",
   render: sweepChart,
 }] : [];

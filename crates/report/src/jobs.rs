@@ -9,7 +9,7 @@ const MOST: usize = 24;
 
 type Figure = (&'static str, fn(&JobResult) -> Cell);
 
-const FIGURES: [Figure; 7] = [
+const FIGURES: [Figure; 9] = [
     ("written, MB/s", |job| mb_per_s(job, job.written_bytes)),
     ("read, MB/s", |job| mb_per_s(job, job.read_bytes)),
     ("write p50", |job| latency(&job.latency.write, |p| p.p50_ns)),
@@ -17,6 +17,8 @@ const FIGURES: [Figure; 7] = [
     ("read p50", |job| latency(&job.latency.read, |p| p.p50_ns)),
     ("read p99", |job| latency(&job.latency.read, |p| p.p99_ns)),
     ("sync p99", |job| latency(&job.latency.flush, |p| p.p99_ns)),
+    ("discard p50", |job| latency(&job.latency.discard, |p| p.p50_ns)),
+    ("discard p99", |job| latency(&job.latency.discard, |p| p.p99_ns)),
 ];
 
 fn mb_per_s(job: &JobResult, bytes: u64) -> Cell {
@@ -64,7 +66,11 @@ mod tests {
         };
         assert!(!html(&runs).contains("Job one"), "it stands in the totals");
         runs[0].jobs.push(job("<two>", 20_000_000));
+        let mut trims = JobResult { name: "trims".into(), ..JobResult::default() };
+        trims.latency.discard.percentiles.count = 1;
+        runs[0].jobs.push(trims);
         let html = html(&runs);
+        assert!(html.contains("Job trims") && html.contains("discard p99"), "{html}");
         assert!(html.contains("Job one, over its own time") && html.contains("Job &lt;two&gt;"));
         assert!(html.contains("Written, MB/s") || html.contains("written, MB/s"), "{html}");
         assert!(html.contains(">2.00") && html.contains(">10.0"), "{html}");

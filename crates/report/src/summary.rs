@@ -29,6 +29,11 @@ fn in_flight(run: &RunResult) -> Option<(f64, u64)> {
     (max > 0).then_some((mean, max))
 }
 
+/// Time in which jobs warmed up: it is a part of the elapsed time, but no rate has it.
+fn ramps(ramp_s: f64) -> Cell {
+    if ramp_s > 0.0 { time(ramp_s * 1e9) } else { missing() }
+}
+
 /// Both came to their end and had the same workload.
 fn are_alike(a: &RunResult, b: &RunResult) -> bool {
     let trace = |run: &RunResult| {
@@ -62,6 +67,7 @@ const ABOVE_EVENTS: &[Group<RunResult>] = &[
             row("Written", NEITHER, |run| size(run.totals.written_bytes)),
             row("Read", NEITHER, |run| size(run.totals.read_bytes)),
             row("Elapsed", LEAST_AT_FULL_SPEED, |run| time(run.totals.elapsed_s * 1e9)),
+            row("Of which ramps, not counted", NEITHER, |run| ramps(run.totals.ramp_s)),
             row("Queue depth, mean", NEITHER, |run| optional(in_flight(run).map(|(mean, _)| mean))),
             row("Queue depth, max", NEITHER, |run| {
                 in_flight(run).map_or_else(missing, |(_, max)| whole(max))
@@ -122,6 +128,15 @@ const ABOVE_EVENTS: &[Group<RunResult>] = &[
             row("p99", LEAST, |run| p99(&run.latency.read)),
             row("p99.99", LEAST, |run| p9999(&run.latency.read)),
             row("Max", LEAST, |run| max(&run.latency.read)),
+        ],
+    },
+    Group {
+        name: "Discard latency",
+        rows: &[
+            row("p50", LEAST, |run| p50(&run.latency.discard)),
+            row("p99", LEAST, |run| p99(&run.latency.discard)),
+            row("p99.99", LEAST, |run| p9999(&run.latency.discard)),
+            row("Max", LEAST, |run| max(&run.latency.discard)),
         ],
     },
 ];
@@ -330,6 +345,27 @@ mod tests {
         assert!(!table(&runs).contains("Remap commands"));
         runs[1].requests.remap = RemapResult { count: 3, pairs: 12, mean_us: 8.0 };
         assert!(table(&runs).contains("Remap commands") && table(&runs).contains("Pairs remapped"));
+    }
+
+    #[test]
+    fn ramps_are_shown_beside_the_elapsed_time() {
+        let mut run = RunResult::default();
+        run.totals.elapsed_s = 4.0;
+        assert!(!table(std::slice::from_ref(&run)).contains("ramps"));
+        run.totals.ramp_s = 2.0;
+        let html = table(&[run]);
+        assert!(html.contains("Of which ramps, not counted</th><td>2.00 s</td>"), "{html}");
+    }
+
+    #[test]
+    fn discards_have_their_latencies() {
+        let mut run = RunResult::default();
+        assert!(!table(std::slice::from_ref(&run)).contains("Discard latency"));
+        let discard = &mut run.latency.discard.percentiles;
+        (discard.count, discard.p99_ns) = (1, 43_000);
+        let html = table(&[run]);
+        let (_, rows) = html.split_once("Discard latency").unwrap_or_default();
+        assert!(rows.contains("p99</th><td>43.0 µs</td>"), "{html}");
     }
 
     #[test]

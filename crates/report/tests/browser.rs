@@ -203,6 +203,37 @@ fn a_browser_draws_a_sweep() {
     });
 }
 
+/// The same points over the axis of names alone: of each name the points of `op 7`.
+fn swept_over_names() -> Swept {
+    let mut swept = swept();
+    swept.points.retain(|point| point.values.contains(&("op".into(), "7".into())));
+    swept
+}
+
+#[test]
+fn names_are_not_joined_by_a_line() {
+    draws_and_saves(&dovetail_report::sweep_html(&swept_over_names()), &["sweep"], |dom| {
+        saves_svg(dom, "sweep", &["|gc|", "|greedy|"]);
+        // the plot's area, errors and points
+        assert!(dom.contains("saved sweep: svg error=none shapes=3 |"), "a line besides");
+    });
+}
+
+/// Says how the heads of the first table look.
+const HEADS: &str = r#"<script>
+addEventListener("load", () => {
+  const look = element => { const style = getComputedStyle(element); return `${style.verticalAlign} ${style.fontWeight}`; };
+  const heads = [...document.querySelector("table.swept thead tr").children].map(look);
+  document.body.append(`heads: ${[...new Set(heads)].join(", ")};`);
+});
+</script></body>"#;
+
+#[test]
+fn all_heads_of_a_sweeps_table_look_alike() {
+    let html = dovetail_report::sweep_html(&swept()).replace("</body>", HEADS);
+    draws_and_saves(&html, &["sweep"], |dom| assert!(dom.contains("heads: bottom 600;"), "{dom}"));
+}
+
 #[test]
 fn on_a_narrow_screen_nothing_but_tables_scrolls_sideways() {
     if is_without_chromium() {

@@ -13,6 +13,7 @@ const VERSION: u32 = 1;
 pub(super) fn text(found: &Found<'_>) -> String {
     let [a, b] = &found.names;
     let [only_a, only_b] = &found.only;
+    let [unfinished_a, unfinished_b] = &found.unfinished;
     let value = json!({
         "schema": SCHEMA,
         "version": VERSION,
@@ -23,6 +24,8 @@ pub(super) fn text(found: &Found<'_>) -> String {
         "changed": found.is_changed(),
         "only_a": only_a,
         "only_b": only_b,
+        "unfinished_a": unfinished_a,
+        "unfinished_b": unfinished_b,
         "runs": found.both.iter().map(run).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")

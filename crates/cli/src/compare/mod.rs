@@ -1,5 +1,6 @@
 //! `dovetail compare`: which figures of two results differ, and by how much.
 
+mod finished;
 mod json;
 mod text;
 
@@ -20,11 +21,12 @@ const HELP: &str = "\
 A and B are files that bench, replay or reproduce wrote with --json=FILE, or folders of sweeps. \
 Changes are those of B relative to A, in percent. Runs of one name are compared. Those with other \
 seeds are repetitions: a difference of their means counts only if it is larger than what seeds alone \
-make in 19 of 20 comparisons (Student's t and the standard error over the seeds).
+make in 19 of 20 comparisons (Student's t and the standard error over the seeds). Points that a \
+sweep has not finished are counted, and left out on both sides.
 
 Exit codes:
   0  nothing changed by more than the threshold and the spread over seeds
-  1  something did, or a run is missing or ended early on one side alone
+  1  something did, a run is missing or ended early on one side alone, or no run is on both
   2  wrong usage, or a file that cannot be read";
 
 /// Compare two results: which figures changed, by how much, and beyond what seeds make.
@@ -76,12 +78,17 @@ struct Found<'a> {
     both: Vec<Compared<'a>>,
     /// Names of runs that only the first, and only the second has.
     only: [Vec<&'a str>; 2],
+    /// Points that each has not finished, if it is a sweep; they are left out on both sides.
+    unfinished: [Vec<String>; 2],
 }
 
 impl Found<'_> {
-    /// Something changed beyond threshold and spread.
+    /// Something changed beyond threshold and spread, or nobody can say so.
     fn is_changed(&self) -> bool {
-        self.only.iter().any(|names| !names.is_empty()) || self.both.iter().any(is_changed)
+        let is_empty = self.both.is_empty() && !self.is_same;
+        is_empty
+            || self.only.iter().any(|names| !names.is_empty())
+            || self.both.iter().any(is_changed)
     }
 }
 
@@ -93,8 +100,9 @@ fn is_changed(both: &Compared<'_>) -> bool {
 
 /// Shows the comparison; true if something changed.
 fn perform(arguments: &Arguments) -> Result<bool, Failure> {
-    let (a, b) = (read(&arguments.a)?, read(&arguments.b)?);
-    let (of_a, of_b) = (a.runs()?, b.runs()?);
+    let (mut a, mut b) = (read(&arguments.a)?, read(&arguments.b)?);
+    let unfinished = finished::leave_out_unfinished([&mut a, &mut b]);
+    let (of_a, of_b) = (finished::runs(&a)?, finished::runs(&b)?);
     let is_headline = |path: &str| HEADLINES.iter().any(|headline| headline.path == path);
     let is_asked = |path: &str| arguments.all || is_headline(path);
     let (both, only) = compare(&of_a, &of_b, arguments.threshold, is_asked);
@@ -103,9 +111,10 @@ fn perform(arguments: &Arguments) -> Result<bool, Failure> {
         names: [&arguments.a, &arguments.b].map(|path| path.display().to_string()),
         threshold: arguments.threshold,
         all: arguments.all,
-        is_same: without(a) == without(b),
+        is_same: unfinished[0] == unfinished[1] && without(a) == without(b),
         both,
         only,
+        unfinished,
     };
     let text = if arguments.json { json::text(&found) } else { text::text(&found) };
     print(&text)?;

@@ -22,15 +22,17 @@ const LEGEND: &str = "The change is that of the mean over the seeds; \u{b1} is w
 /// The comparison, as wide as the terminal.
 pub(super) fn text(found: &Found<'_>) -> String {
     let [a, b] = &found.names;
-    if found.is_same {
-        let runs = counted(found.both.iter().map(|both| both.a.runs.len()).sum(), "run");
-        return format!("{a} and {b} are the same: {runs}, no figure differs.\n");
-    }
     let width = match list_width() {
         usize::MAX => WIDTH,
         width => width,
     };
+    if found.is_same {
+        let runs = counted(found.both.iter().map(|both| both.a.runs.len()).sum(), "run");
+        let same = format!("{a} and {b} are the same: {runs}, no figure differs.\n");
+        return [same].into_iter().chain(unfinished(found, width)).collect();
+    }
     let mut parts = vec![format!("A  {a}\nB  {b}\n")];
+    parts.extend(unfinished(found, width));
     let shared = shared_setup(&found.both);
     parts.extend(shared.map(|shared| setup(shared, width)));
     let is_told = |both: &&Compared<'_>| found.both.len() <= ALWAYS_TOLD || has_something(both);
@@ -50,6 +52,18 @@ pub(super) fn text(found: &Found<'_>) -> String {
     }
     parts.push(wrapped(&verdict(found), width));
     parts.join("\n")
+}
+
+/// A line on the points that the sides have not finished; nothing where there are none.
+fn unfinished(found: &Found<'_>, width: usize) -> Option<String> {
+    let sides = ["A", "B"].into_iter().zip(&found.unfinished);
+    let sides = sides.filter(|(_, points)| !points.is_empty()).map(|(side, points)| {
+        let are = if points.len() == 1 { "is" } else { "are" };
+        format!("{} of {side} {are} not finished", counted(points.len(), "point"))
+    });
+    let sides: Vec<String> = sides.collect();
+    let text = format!("{}: what both have is compared.", sides.join(", "));
+    (!sides.is_empty()).then(|| wrapped(&text, width))
 }
 
 fn only_one_has(side: &str, names: &[&str]) -> String {
@@ -282,7 +296,8 @@ mod tests {
             all || path != "a.path.that.is.quite.long.as.some.of.all.figures.are"
         });
         let names = ["a.json", "b.json"].map(String::from);
-        Found { names, threshold: 2.0, all, is_same: false, both, only }
+        let unfinished = Default::default();
+        Found { names, threshold: 2.0, all, is_same: false, both, only, unfinished }
     }
 
     #[test]

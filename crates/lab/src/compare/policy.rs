@@ -15,7 +15,10 @@ impl Sample {
     /// The sample of some values.
     pub fn of(values: &[f64]) -> Self {
         let count = values.len();
-        let mean = (count > 0).then(|| values.iter().sum::<f64>() / count as f64);
+        // equal values have no error, not one of rounding
+        let is_same = values.windows(2).all(|pair| pair[0] == pair[1]);
+        let mean = || values.iter().sum::<f64>() / count as f64;
+        let mean = values.first().map(|first| if is_same { *first } else { mean() });
         let error = mean.filter(|_| count > 1).map(|mean| {
             let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
             (squares / (count - 1) as f64 / count as f64).sqrt()
@@ -166,6 +169,8 @@ mod tests {
 
     #[test]
     fn seeds_that_agree_have_no_spread() {
+        let sample = Sample::of(&[46.2; 3]);
+        assert_eq!((sample.mean, sample.error), (Some(46.2), Some(0.0)), "to the last digit");
         assert_eq!(verdict(&[5.0; 3], &[6.0; 3]), Verdict::Changed);
     }
 

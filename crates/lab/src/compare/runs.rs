@@ -69,10 +69,11 @@ pub struct Compared<'a> {
     pub a: Group<'a>,
     /// Those of the second side.
     pub b: Group<'a>,
-    /// Each figure that either side has and `is_asked` names, by its path.
+    /// Each figure that either side has and `is_asked` names, by its path; none where a side has no
+    /// figure at all, as of runs that failed before they began.
     pub changes: Vec<(String, Change)>,
-    /// Descriptions that differ: the path, and the first run's value on both sides; empty where it
-    /// has none.
+    /// Descriptions that differ: the path, and its value on both sides in the first run that is
+    /// described; empty where it has none. A side that failed in all runs is not described.
     pub setup: Vec<(String, String, String)>,
 }
 
@@ -120,11 +121,15 @@ fn compared<'a>(
     let mut paths: Vec<&String> = runs().flat_map(|run| run.figures.keys()).collect();
     paths.sort_unstable();
     paths.dedup();
-    let asked = paths.into_iter().filter(|path| is_asked(path));
+    let has_figures = |group: &Group<'_>| group.runs.iter().any(|run| !run.figures.is_empty());
+    let is_compared = has_figures(&a) && has_figures(&b);
+    let asked = paths.into_iter().filter(|path| is_compared && is_asked(path));
     let changes =
         asked.map(|path| (path.clone(), change(&a.values(path), &b.values(path), threshold)));
     let changes = changes.collect();
-    let setup = setup(a.runs[0], b.runs[0]);
+    let described =
+        |group: &Group<'a>| group.runs.iter().find(|run| !run.setup.is_empty()).copied();
+    let setup = described(&a).zip(described(&b)).map_or_else(Vec::new, |(a, b)| setup(a, b));
     Compared { a, b, changes, setup }
 }
 
@@ -180,5 +185,19 @@ mod tests {
         let (a, b) = ([with("page")], [with("log")]);
         let (both, _) = compare(&a, &b, 2.0, |_| true);
         assert_eq!(both[0].setup, [("drive.map".into(), "page".into(), "log".into())]);
+    }
+
+    #[test]
+    fn a_run_that_failed_before_it_began_has_nothing_that_differs() {
+        let described =
+            Run { setup: [("drive.map".to_string(), "page".to_string())].into(), ..run("x", 1.0) };
+        let failed = Run { name: "x".into(), error: Some("full".into()), ..Run::default() };
+        let (a, b) = ([described.clone()], [failed.clone()]);
+        let (both, _) = compare(&a, &b, 2.0, |_| true);
+        assert_eq!((both[0].b.error(), both[0].changes.len()), (Some("full"), 0));
+        assert!(both[0].setup.is_empty(), "{both:?}");
+        let (several, a) = ([failed, described.clone()], [described]);
+        let (both, _) = compare(&a, &several, 2.0, |_| true);
+        assert!(both[0].setup.is_empty() && both[0].changes.len() == 2, "{both:?}");
     }
 }

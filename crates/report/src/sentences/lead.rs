@@ -7,6 +7,15 @@ use crate::format::{duration_ns, significant};
 /// Ratio up to which two figures count as equal.
 pub(super) const TIE: f64 = 1.02;
 
+/// Ratio up to which rates count as near to each other (assumed).
+const NEAR: f64 = 1.05;
+
+/// Ratio from which on a p99 says more than rates that are [`NEAR`] (assumed).
+const FAR: f64 = 2.0;
+
+/// Share of the calls' time from which on a kind of call counts for a comparison (assumed).
+const PART: f64 = 0.1;
+
 /// Figure by which sides are ranked; more is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measure {
@@ -47,8 +56,9 @@ impl Measure {
 pub(super) fn ranked(mut sides: Vec<Side>, is_paced: bool) -> (Vec<Side>, String) {
     let rate =
         if sides.iter().any(|side| side.mb_per_s > 0.0) { Measure::Rate } else { Measure::Calls };
-    let kind = busiest_kind(&sides);
-    let by_rate = !is_paced && spread(&sides, rate) > TIE;
+    let telling = telling_kind(&sides, rate);
+    let kind = telling.or_else(|| busiest_kind(&sides));
+    let by_rate = !is_paced && telling.is_none() && spread(&sides, rate) > TIE;
     let measure = if by_rate { rate } else { kind.map_or(rate, Measure::Latency) };
     sides.sort_by(|a, b| measure.value(b).total_cmp(&measure.value(a)));
     let sentence = match (sides.len(), measure) {
@@ -59,6 +69,19 @@ pub(super) fn ranked(mut sides: Vec<Side>, is_paced: bool) -> (Vec<Side>, String
         _ => by_measure(&sides, measure),
     };
     (sides, sentence)
+}
+
+/// The kind of call whose p99 differs most, where rates are near to each other and this p99 is far
+/// apart: pauses between calls (`thinktime`, `rate`) level rates, and hide what calls take.
+fn telling_kind(sides: &[Side], rate: Measure) -> Option<usize> {
+    let is_everywhere = |kind: &usize| {
+        sides.iter().all(|side| side.p99_ns[*kind] > 0.0)
+            && sides.iter().any(|side| side.call_share(*kind) >= PART)
+    };
+    let apart = |kind: usize| spread(sides, Measure::Latency(kind));
+    let kinds = (0..KINDS.len()).filter(is_everywhere);
+    let most = kinds.max_by(|a, b| apart(*a).total_cmp(&apart(*b)))?;
+    (spread(sides, rate) <= NEAR && apart(most) >= FAR).then_some(most)
 }
 
 /// The kind of call that takes most of the time of all sides.
@@ -100,12 +123,13 @@ fn level(sides: &[Side], rate: Measure, kind: Option<usize>, is_paced: bool) -> 
     format!("{} are level, within 2 %: {}.", names(sides), figures.join(" and "))
 }
 
-/// Rates are equal, or the trace's own; latencies tell the sides apart.
+/// Rates are equal or near, or the trace's own; latencies tell the sides apart.
 fn by_latency(sides: &[Side], kind: usize, rate: Measure, is_paced: bool) -> String {
+    let within = if spread(sides, rate) <= TIE { 2 } else { 5 };
     let pace = if is_paced {
         "The trace sets the pace".into()
     } else {
-        format!("All run at {}, within 2 %", rate.full_text(&sides[0]))
+        format!("All run at {}, within {within} %", rate.full_text(&sides[0]))
     };
     let measure = Measure::Latency(kind);
     let (first, last) = (&sides[0], &sides[sides.len() - 1]);

@@ -121,6 +121,25 @@ fn at_equal_rates_latency_decides() {
     assert!(found[2].ends_with("threads mostly wait for syncs."), "{found:#?}");
 }
 
+/// Pauses between the calls level the rates; what a sync takes is far apart.
+#[test]
+fn at_near_rates_a_latency_that_is_far_apart_decides() {
+    let mut slow = run("f2fs", 154.0, 1.0, 1.0);
+    slow.latency.flush = latency(783_000, 25_000);
+    let mut quick = run("ext4", 148.0, 1.0, 1.0);
+    quick.latency.flush = latency(62_600, 25_000);
+    let found = of(vec![slow.clone(), quick.clone()]);
+    assert_eq!(
+        found[0],
+        "All run at 148 MB/s, within 5 %; ext4 has the quickest syncs: p99 62.6 µs against \
+         783 µs on f2fs (12.5 times)."
+    );
+    // few of them say nothing on the whole
+    slow.latency.flush = latency(783_000, 10);
+    quick.latency.flush = latency(62_600, 10);
+    assert!(of(vec![slow, quick])[0].starts_with("f2fs is faster"));
+}
+
 #[test]
 fn a_job_that_only_reads_writes_nothing_twice() {
     let reads = |name: &str, rate: f64| {

@@ -28,6 +28,8 @@ pub(super) struct Cell<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Grid<'a> {
     pub(super) axes: Vec<Axis>,
+    /// Axes on which all runs have one value: they tell nothing apart.
+    pub(super) constant: Vec<Axis>,
     pub(super) cells: Vec<Cell<'a>>,
 }
 
@@ -61,14 +63,15 @@ impl<'a> Grid<'a> {
                 cells[cell].runs.push(run);
             }
         }
-        Self { axes, cells }.without_constant_axes()
+        Self { axes, constant: Vec::new(), cells }.without_constant_axes()
     }
 
-    /// Axes of one value tell nothing apart.
+    /// Moves axes of one value to `constant`, and drops those without any.
     fn without_constant_axes(mut self) -> Self {
         let kept: Vec<bool> = self.axes.iter().map(|axis| axis.values.len() > 1).collect();
-        let mut keep = kept.iter();
-        self.axes.retain(|_| *keep.next().unwrap_or(&true));
+        let (axes, constant) = self.axes.into_iter().partition(|axis| axis.values.len() > 1);
+        (self.axes, self.constant) = (axes, constant);
+        self.constant.retain(|axis| !axis.values.is_empty());
         for cell in &mut self.cells {
             let mut keep = kept.iter();
             cell.at.retain(|_| *keep.next().unwrap_or(&true));

@@ -178,7 +178,7 @@ fn sections(swept: &Swept, grid: &Grid, shown: &Shown) -> Vec<Section> {
         all.push(section("failed", "Failed points", failed(swept)));
     }
     all.push(section("summary", "Summary", table::html(grid, shown)));
-    all.push(section("setup", "Setup", setup(swept, shown)));
+    all.push(section("setup", "Setup", setup(swept, grid, shown)));
     all
 }
 
@@ -209,14 +209,17 @@ fn failed(swept: &Swept) -> String {
     format!("<ul class=\"failures\">\n{items}</ul>\n")
 }
 
-/// Options that all points share, and the part that the page leaves out.
-fn setup(swept: &Swept, shown: &Shown) -> String {
+/// Options that all points share, axes on which they have one value, and the part that the page
+/// leaves out.
+fn setup(swept: &Swept, grid: &Grid, shown: &Shown) -> String {
     let option = |(name, value): &(String, String)| {
         format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape(name), escape(value))
     };
     let inputs = ("inputs".to_string(), swept.inputs.join(", "));
     let command = ("command".to_string(), format!("dovetail {}", swept.command));
-    let rows: String = [command, inputs].iter().chain(&swept.options).map(option).collect();
+    let constant = grid.constant.iter().map(|axis| (axis.name.clone(), axis.values.join(", ")));
+    let options = [command, inputs].into_iter().chain(swept.options.clone()).chain(constant);
+    let rows: String = options.map(|of| option(&of)).collect();
     let left_out = match shown.left_out {
         0 => String::new(),
         many => format!(
@@ -224,10 +227,16 @@ fn setup(swept: &Swept, shown: &Shown) -> String {
             counted(many, "figure")
         ),
     };
+    let constant = match shown.constant {
+        0 => String::new(),
+        many => format!(
+            "<p class=\"note\">{} of these runs never {}, and cannot be drawn.</p>\n",
+            counted(many, "figure"),
+            if many == 1 { "changes" } else { "change" }
+        ),
+    };
     format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Setup\">\n<table class=\"setup\">\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n<p class=\"note\">{} of these runs never {}, and cannot be drawn.</p>\n{left_out}",
-        counted(shown.constant, "figure"),
-        if shown.constant == 1 { "changes" } else { "change" }
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Setup\">\n<table class=\"setup\">\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{constant}{left_out}"
     )
 }
 

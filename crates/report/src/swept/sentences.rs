@@ -22,6 +22,13 @@ const ABOUT: [&[&str]; 2] = [
     &["totals.total_waf", "totals.device_waf", "totals.fs_waf"],
 ];
 
+/// Figures of a single combination: of each group the first that is not 0.
+const ALONE: [&[&str]; 3] = [
+    &["totals.write_mb_per_s", "totals.read_mb_per_s", "totals.calls_per_s"],
+    &["latency.flush.p99_ns", "latency.write.p99_ns", "latency.read.p99_ns"],
+    &["totals.total_waf", "totals.device_waf"],
+];
+
 /// The figure of the first sentence, by its place.
 pub(super) fn first(shown: &Shown) -> Option<usize> {
     ABOUT.iter().find_map(|paths| of_group(shown, paths))
@@ -46,6 +53,9 @@ pub(super) fn sentences(grid: &Grid<'_>, shown: &Shown) -> Vec<String> {
     if grid.cells.is_empty() {
         return vec!["No point has come to its end.".into()];
     }
+    if let [cell] = &grid.cells[..] {
+        return vec![alone(cell.runs.len(), shown)];
+    }
     let mut all: Vec<String> = ABOUT
         .iter()
         .filter_map(|paths| of_group(shown, paths))
@@ -59,6 +69,34 @@ pub(super) fn sentences(grid: &Grid<'_>, shown: &Shown) -> Vec<String> {
     }
     all.extend(seeds(grid, shown));
     all
+}
+
+/// The figures of the only combination, with standard errors where it has several seeds.
+fn alone(runs: usize, shown: &Shown) -> String {
+    let named = |path: &&str| {
+        let figure = shown.figures.iter().find(|figure| figure.path == **path)?;
+        figure.means[0].is_some_and(|mean| mean > 0.0).then_some(figure)
+    };
+    let figures = ALONE.iter().filter_map(|paths| paths.iter().find_map(named));
+    let texts: Vec<String> = figures.map(of_alone).collect();
+    let what = match runs {
+        1 => "There is a single run".into(),
+        runs => format!("There is a single combination, with {runs} seeds"),
+    };
+    match &texts[..] {
+        [] => what + ".",
+        texts => {
+            format!("{what}: {}.", list(&texts.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
+    }
+}
+
+/// `write MB/s 154 ± 2.10`.
+fn of_alone(figure: &Figure) -> String {
+    let mean = value(figure, figure.means[0].unwrap_or(0.0));
+    let error = figure.errors[0].filter(|error| *error > 0.0);
+    let error = error.map(|error| format!(" \u{b1} {}", value(figure, error)));
+    format!("{} {mean}{}", figure.title, error.unwrap_or_default())
 }
 
 fn about(grid: &Grid<'_>, figure: &Figure) -> String {

@@ -35,13 +35,14 @@ impl Figure {
     }
 }
 
-/// Figures that change, the headlines first.
+/// Figures that change, the headlines first; all figures where none changes, such as of a single
+/// combination.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub(super) figures: Vec<Figure>,
-    /// Figures that never change.
+    /// Figures that never change, while others do.
     pub(super) constant: usize,
-    /// Figures that change, and for which the page has no room.
+    /// Figures like `figures`, for which the page has no room.
     pub(super) left_out: usize,
 }
 
@@ -56,10 +57,12 @@ impl Shown {
         let paths: Vec<&str> = headlines.chain(others).collect();
         let all = paths.len();
         let mut figures: Vec<Figure> = paths.into_iter().map(|path| figure(grid, path)).collect();
-        figures.retain(changes);
-        let (changing, room) = (figures.len(), NUMBERS_MAX / grid.cells.len().max(1));
+        if figures.iter().any(changes) {
+            figures.retain(changes);
+        }
+        let (kept, room) = (figures.len(), NUMBERS_MAX / grid.cells.len().max(1));
         figures.truncate(room.max(1));
-        Self { constant: all - changing, left_out: changing - figures.len(), figures }
+        Self { constant: all - kept, left_out: kept - figures.len(), figures }
     }
 }
 

@@ -6,7 +6,7 @@ use super::grid::Grid;
 use super::sentences::value;
 use super::shown::{Figure, Shown};
 
-/// Figures that have a column where they change.
+/// Figures that have a column, where they are shown.
 const COLUMNS: [&str; 14] = [
     "totals.elapsed_s",
     "totals.calls_per_s",
@@ -31,8 +31,8 @@ pub(super) fn html(grid: &Grid<'_>, shown: &Shown) -> String {
     if grid.cells.is_empty() {
         return "<p>No point has come to its end.</p>".into();
     }
-    let figures: Vec<&Figure> =
-        shown.figures.iter().filter(|figure| COLUMNS.contains(&figure.path.as_str())).collect();
+    let is_column = |figure: &&Figure| COLUMNS.contains(&figure.path.as_str()) && !is_idle(figure);
+    let figures: Vec<&Figure> = shown.figures.iter().filter(is_column).collect();
     let heads = grid.axes.iter().map(|axis| axis.name.as_str()).skip(1).chain(["runs"]);
     let heads = heads.chain(figures.iter().map(|figure| figure.title.as_str()));
     let head: String =
@@ -49,6 +49,11 @@ pub(super) fn html(grid: &Grid<'_>, shown: &Shown) -> String {
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Summary\">\n<table class=\"swept\">\n<thead><tr><td>{corner}</td>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{more}"
     )
+}
+
+/// A rate of nothing: the workload has no such calls.
+fn is_idle(figure: &Figure) -> bool {
+    figure.path.ends_with("_mb_per_s") && figure.means.iter().all(|mean| *mean == Some(0.0))
 }
 
 fn row(grid: &Grid<'_>, figures: &[&Figure], at: usize) -> String {

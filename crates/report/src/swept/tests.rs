@@ -77,6 +77,42 @@ fn sentences_name_the_ends_and_the_axis_that_matters() {
 }
 
 #[test]
+fn a_single_combination_shows_its_means_and_their_errors() {
+    let mut swept = swept();
+    swept.points.truncate(3); // three seeds of op 7, gc greedy: 4.00, 4.02 and 4.04
+    let grid = Grid::of(&swept);
+    let shown = Shown::of(&grid);
+    assert_eq!((shown.figures.len(), shown.constant), (3, 0), "all of them");
+    let found = sentences::sentences(&grid, &shown);
+    assert_eq!(
+        found,
+        ["There is a single combination, with 3 seeds: drive WAF 4.02 \u{b1} 0.012."]
+    );
+    swept.points[0].runs[0].figures.insert("totals.read_mb_per_s".into(), 0.0);
+    let page = html(&swept);
+    assert!(!page.contains("read MB/s</th>"), "it has no reads: {page}");
+    assert!(page.contains("drive WAF</th>") && page.contains("erases</th>"), "{page}");
+    assert!(page.contains("<td>4.02 <span class=\"error\">\u{b1} 0.012</span></td>"), "{page}");
+    assert!(!page.contains("never change"), "{page}");
+    assert!(page.contains("<th scope=\"row\">op</th><td>7</td>"), "the combination: {page}");
+    swept.points.truncate(1);
+    let grid = Grid::of(&swept);
+    let found = sentences::sentences(&grid, &Shown::of(&grid));
+    assert_eq!(found, ["There is a single run: drive WAF 4.00."]);
+}
+
+#[test]
+fn combinations_that_are_all_the_same_show_their_figures() {
+    let mut swept = swept();
+    for point in &mut swept.points {
+        point.runs[0].figures.insert("totals.device_waf".into(), 1.5);
+        point.runs[0].figures.remove("x.size_ns");
+    }
+    let page = html(&swept);
+    assert!(page.contains("the same at all 4 combinations") && page.contains("<td>1.50</td>"));
+}
+
+#[test]
 fn runs_of_a_point_are_an_axis() {
     let mut swept = swept();
     for point in &mut swept.points {
