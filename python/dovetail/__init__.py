@@ -5,8 +5,9 @@
 >>> results["f2fs"].totals.write_mb_per_s
 >>> results["f2fs"].series().to_pandas().plot(x="time_s", y="device_waf")
 
-Arguments have the names of the command line (``dovetail bench --help``), and results are those of
-the command line, byte for byte. Stacks and drives are names, .toml files or dicts.
+Arguments have the names of the command line (``dovetail bench --help``). Results are those of the
+command line, byte for byte but for the line that names the call. Stacks and drives are names,
+.toml files or dicts.
 """
 
 from importlib import import_module
@@ -21,7 +22,7 @@ from .comparing import Comparison, compare, report
 from .drive import Drive
 from .frame import Frame
 from .images import Check, Damage, File, Image
-from .results import Record, Reproduction, Results, Run, Statement
+from .results import Record, Reproduction, Results, Run, Statement, load, loads
 from .sweeps import Sweep, sweep
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ __all__ = [
     "compare",
     "drive_figures",
     "drives",
+    "load",
+    "loads",
     "replay",
     "report",
     "reproduce",

@@ -4,32 +4,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, SupportsFloat
 
 from . import _dovetail
 from ._progress import Teller, Wanted
-from ._words import words
+from ._words import named, words
 from .results import Reproduction, Results
 
-Scalar = str | int | float | os.PathLike[str]
+Scalar = str | SupportsFloat | os.PathLike[str]
 Described = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def bench(
     job: str | os.PathLike[str],
     *,
-    stack: Described | Sequence[Described],
-    drive: Described | Sequence[Described] | None = None,
-    op: Scalar | Sequence[Scalar] | None = None,
-    gc: Scalar | Sequence[Scalar] | None = None,
-    mount: Scalar | Sequence[Scalar] | None = None,
-    map: Scalar | Sequence[Scalar] | None = None,
-    cache: Scalar | Sequence[Scalar] | None = None,
-    cache_size: Scalar | Sequence[Scalar] | None = None,
-    devirtualize: Scalar | None = None,
+    stack: Described | Iterable[Described],
+    drive: Described | Iterable[Described] | None = None,
+    op: Scalar | Iterable[Scalar] | None = None,
+    gc: Scalar | Iterable[Scalar] | None = None,
+    mount: Scalar | Iterable[Scalar] | None = None,
+    map: Scalar | Iterable[Scalar] | None = None,
+    cache: Scalar | Iterable[Scalar] | None = None,
+    cache_size: Scalar | Iterable[Scalar] | None = None,
+    devirtualize: Scalar | Mapping[str, Scalar] | None = None,
     scale: Scalar | None = None,
-    set: Mapping[str, Scalar] | None = None,
+    set: Scalar | Iterable[Scalar] | Mapping[str, Scalar] | None = None,
     gaps: Scalar | None = None,
     cpus: Scalar | None = None,
     lead: Scalar | None = None,
@@ -135,20 +135,20 @@ def bench(
         "fio-json": fio_json,
     }
     call = words("bench", [job], options)
-    with Teller(progress) as tell:
+    with named(), Teller(progress) as tell:
         return Results(_dovetail.bench(call, tell))
 
 
 def replay(
     *traces: str | os.PathLike[str],
-    drive: Described | Sequence[Described],
+    drive: Described | Iterable[Described],
     scale: Scalar | None = None,
-    op: Scalar | Sequence[Scalar] | None = None,
-    gc: Scalar | Sequence[Scalar] | None = None,
-    map: Scalar | Sequence[Scalar] | None = None,
-    cache: Scalar | Sequence[Scalar] | None = None,
-    cache_size: Scalar | Sequence[Scalar] | None = None,
-    buffer: Scalar | Sequence[Scalar] | None = None,
+    op: Scalar | Iterable[Scalar] | None = None,
+    gc: Scalar | Iterable[Scalar] | None = None,
+    map: Scalar | Iterable[Scalar] | None = None,
+    cache: Scalar | Iterable[Scalar] | None = None,
+    cache_size: Scalar | Iterable[Scalar] | None = None,
+    buffer: Scalar | Iterable[Scalar] | None = None,
     precondition: bool = False,
     format: Scalar | None = None,
     event: Scalar | None = None,
@@ -158,7 +158,7 @@ def replay(
     zone_translate: Scalar | None = None,
     speed: Scalar | None = None,
     queue_depth: Scalar | None = None,
-    host: Scalar | None = None,
+    host: Scalar | Mapping[str, Scalar] | None = None,
     limit: Scalar | None = None,
     seed: Scalar | None = None,
     jobs: Scalar | None = None,
@@ -239,7 +239,7 @@ def replay(
         "report": report,
     }
     call = words("replay", traces, options)
-    with Teller(progress) as tell:
+    with named(), Teller(progress) as tell:
         return Results(_dovetail.replay(call, tell))
 
 
@@ -247,7 +247,7 @@ def reproduce(
     *figures: str,
     full: bool = False,
     scale: Scalar | None = None,
-    with_: Scalar | Sequence[Scalar] | None = None,
+    with_: Scalar | Iterable[Scalar] | Mapping[str, Scalar] | None = None,
     seed: Scalar | None = None,
     jobs: Scalar | None = None,
     progress: Wanted = None,
@@ -273,5 +273,5 @@ def reproduce(
         "jobs": jobs,
     }
     call = words("reproduce", figures, options)
-    with Teller(progress) as tell:
+    with named(), Teller(progress) as tell:
         return [Reproduction(each) for each in _dovetail.reproduce(call, tell)]

@@ -24,7 +24,7 @@ def perform(
     folder: Path,
     client: distributed.Client,
     retry_failed: bool,
-    tell: Callable[[str, str, float | None, int], object] | None,
+    tell: Callable[[str, str, float, int], object] | None,
 ) -> None:
     """Performs the points that are missing; keeps each result as soon as it is there.
 

@@ -14,8 +14,8 @@ class Progress(NamedTuple):
     """Name of the run."""
     stage: str
     """precondition, prepare or run."""
-    share: float | None
-    """Part of the stage that is done, 0 to 1; None if it is not known."""
+    share: float
+    """Part of the stage that is done, 0 to 1; 0 while it is not known."""
     requests: int
     """Requests or calls simulated so far in this stage."""
 
@@ -37,7 +37,7 @@ class _Bars:
         self._told: dict[tuple[str, str], int] = {}
 
     def __call__(self, told: Progress) -> None:
-        percent = int(100 * (told.share or 0))
+        percent = int(100 * told.share)
         if self._tqdm is not None:
             bar = self._bars.get(told.label)
             if bar is None:
@@ -67,7 +67,7 @@ class Teller:
         self._bars = _Bars() if wanted is True else None
         self._told: Callback | None = self._bars or (wanted if callable(wanted) else None)
 
-    def __enter__(self) -> Callable[[str, str, float | None, int], object] | None:
+    def __enter__(self) -> Callable[[str, str, float, int], object] | None:
         told = self._told
         if told is None:
             return None

@@ -7,10 +7,12 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,8 @@ def name_of(value: Mapping[str, Any], kind: str) -> str:
 
 
 _folder: Path | None = None
+# the files made of dicts, and what messages call them
+_made: dict[str, str] = {}
 _making = threading.Lock()
 
 
@@ -118,7 +122,23 @@ def described(value: Mapping[str, Any], kind: str) -> str:
         ) as new:
             new.write(toml)
         os.replace(new.name, path)
+    _made[str(path)] = f"{kind} {name}"
     return str(path)
+
+
+@contextmanager
+def named() -> Iterator[None]:
+    """Calls a stack or drive that is a dict by its name in messages, not by the file made of it."""
+    try:
+        yield
+    except _dovetail.DovetailError as error:
+        told = str(error)
+        for path, name in list(_made.items()):
+            # the line is one of a file that nobody has seen
+            told = re.sub(rf"(?:\b(?:stack|drive) )?{re.escape(path)}(?:: line \d+)?", lambda _: name, told)
+        if told == str(error):
+            raise
+        raise _dovetail.UsageError(told) from None
 
 
 def option(name: str, value: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -19,13 +20,31 @@ def _given(value: str | float | None) -> str | None:
     return None if value is None else words_text(value)
 
 
+def _whole(name: str, value: int, most: int = 2**64 - 1) -> int:
+    """A whole number from 0 to ``most``; anything else is an error that names its argument."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: give a whole number") from None
+    if number < 0:
+        raise _dovetail.UsageError(f"{name} is {number}: give a whole number from 0 on")
+    if number > most:
+        raise _dovetail.UsageError(f"{name} is {number}: give at most {most}")
+    return number
+
+
+def _time(at_ns: int | None) -> int | None:
+    return None if at_ns is None else _whole("at_ns", at_ns)
+
+
 class Drive:
     """A flash drive in virtual time.
 
     ``profile`` is a name (:func:`dovetail.drives`), a .toml file or a dict; the other arguments are
     those of ``dovetail replay``. Blocks have 4 KiB. A command returns the virtual time in
     nanoseconds at which it completes. Without ``at_ns`` it is submitted when all before it have
-    completed; with it, at that time, so that commands overlap. Times never go back.
+    completed; with it, at that time, so that commands overlap. Times never go back, and end at
+    2**63 ns.
 
     >>> drive = Drive("femu-32g", scale="1/64")
     >>> drive.write(0, 8) < drive.flush()
@@ -54,12 +73,12 @@ class Drive:
             text,
             scale=_given(scale),
             op=_given(op),
-            gc=gc,
-            map=map,
-            cache=cache,
+            gc=_given(gc),
+            map=_given(map),
+            cache=_given(cache),
             cache_size=_given(cache_size),
             buffer=_given(buffer),
-            seed=seed,
+            seed=_whole("seed", seed),
         )
 
     @property
@@ -74,7 +93,7 @@ class Drive:
 
     def read(self, block: int, count: int = 1, *, at_ns: int | None = None) -> int:
         """Reads ``count`` blocks."""
-        return self._raw.read(block, count, at_ns=at_ns)
+        return self._raw.read(_whole("block", block), _whole("count", count), at_ns=_time(at_ns))
 
     def write(
         self,
@@ -86,20 +105,26 @@ class Drive:
         stream: int = 0,
     ) -> int:
         """Writes ``count`` blocks; with ``fua`` it completes when they survive a power cut."""
-        return self._raw.write(block, count, at_ns=at_ns, fua=fua, stream=stream)
+        return self._raw.write(
+            _whole("block", block),
+            _whole("count", count),
+            at_ns=_time(at_ns),
+            fua=fua,
+            stream=_whole("stream", stream, 255),
+        )
 
     def flush(self, *, at_ns: int | None = None) -> int:
         """Completes when all that was written survives a power cut."""
-        return self._raw.flush(at_ns=at_ns)
+        return self._raw.flush(at_ns=_time(at_ns))
 
     def discard(self, block: int, count: int = 1, *, at_ns: int | None = None) -> int:
         """Gives ``count`` blocks up: the drive need not keep them."""
-        return self._raw.discard(block, count, at_ns=at_ns)
+        return self._raw.discard(_whole("block", block), _whole("count", count), at_ns=_time(at_ns))
 
     def submit(self, commands: Iterable[Command]) -> list[int]:
         """Commands (kind, block, count, at_ns or None) one after the other: much faster than a call
         for each. Returns their completions. Those before one that the drive refuses are performed;
-        of a list with a wrong type none is."""
+        of a list with one that is no such tuple none is."""
         return self._raw.submit_all(list(commands))
 
     def status(self) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from . import _dovetail
@@ -26,6 +27,9 @@ class Frame:
     def columns(self) -> list[str]:
         """Names of the columns."""
         return self._raw.columns
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _frame, (json.dumps(list(self.to_dict().items())),)
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -55,3 +59,8 @@ class Frame:
     def __repr__(self) -> str:
         names = ", ".join(self.columns[:8]) + (", ..." if len(self.columns) > 8 else "")
         return f"Frame({len(self)} rows: {names})"
+
+
+def _frame(columns: str) -> Frame:
+    """A frame that was pickled."""
+    return Frame(_dovetail.Frame(columns))

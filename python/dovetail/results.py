@@ -18,7 +18,7 @@ Kind = Literal["read", "write", "flush", "discard"]
 
 
 class Record(Mapping[str, Any]):
-    """Named figures, as attributes and as items: ``run.totals.waf`` is ``run.totals["waf"]``.
+    """Named figures, as attributes and as items: ``run.totals.fs_waf`` is ``run.totals["fs_waf"]``.
 
     A name that a mapping has itself (keys, values, items, get) is an item only.
 
@@ -90,6 +90,9 @@ class Run(Record):
         self._results = results
         self._number = number
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _run, (self._results.run_json(self._number),)
+
     @property
     def stack(self) -> str:
         """Name of the stack; of a replay, of the drive's profile."""
@@ -110,12 +113,15 @@ class Run(Record):
 class Results:
     """Results of :func:`dovetail.bench` or :func:`dovetail.replay`.
 
-    A sequence of runs: ``results[0]``, ``for run in results``, ``results["f2fs"]``. Results stay in
-    their process: send another one :meth:`json`.
+    A sequence of runs: ``results[0]``, ``for run in results``, ``results["f2fs"]``. Results may be
+    pickled, and sent to other processes; :func:`dovetail.load` reads those that are in a file.
     """
 
     def __init__(self, raw: _dovetail.Results) -> None:
         self._raw = raw
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return loads, (self.json(),)
 
     @cached_property
     def _fields(self) -> dict[str, Any]:
@@ -201,6 +207,34 @@ class Results:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.table(110))}</pre>"
+
+
+def load(file: str | os.PathLike[str]) -> Results:
+    """Results of a file that ``dovetail bench`` or ``replay`` wrote with ``--json=FILE``.
+
+    A file that has no such results is a :class:`dovetail.UsageError`.
+    """
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _dovetail.DovetailError(f"{path} cannot be read: {error}") from None
+    return Results(_dovetail.Results(text, str(path)))
+
+
+def loads(text: str) -> Results:
+    """Results of their JSON, as :meth:`Results.json` has it.
+
+    A text that has no such results is a :class:`dovetail.UsageError`.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text is of type {type(text).__name__}: give JSON as a str")
+    return Results(_dovetail.Results(text, "the text"))
+
+
+def _run(text: str) -> Run:
+    """A run that was pickled."""
+    return loads(text)[0]
 
 
 class Statement(Record):

@@ -124,14 +124,14 @@ def sweep(
         begun.close()
 
 
-Tell = Callable[[str, str, "float | None", int], object]
+Tell = Callable[[str, str, float, int], object]
 
 
 def _counted(tell: Tell) -> Tell:
     """One bar for all points, in place of one for each. They are told in any order."""
     most = 0
 
-    def told(_label: str, stage: str, share: float | None, done: int) -> None:
+    def told(_label: str, stage: str, share: float, done: int) -> None:
         nonlocal most
         if done > most:
             most = done

@@ -5,7 +5,7 @@ use dovetail_lab::bench::Stack;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::errors::failed;
+use crate::errors::{failed, of_profile};
 
 /// The drives, as a JSON list.
 #[pyfunction]
@@ -32,7 +32,7 @@ fn drive(name: &str) -> PyResult<Value> {
 /// The figures of a profile: key, value, source.
 #[pyfunction]
 pub(crate) fn drive_figures(name: &str) -> PyResult<Vec<(String, String, Option<String>)>> {
-    let profile = Profile::load(name).map_err(failed)?;
+    let profile = Profile::load(name).map_err(of_profile)?;
     let figure = |(key, value): (String, String)| {
         let source = profile.sources.get(&key).cloned();
         (key, value, source)

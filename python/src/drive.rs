@@ -10,7 +10,7 @@ use dovetail_serve::{DriveStatus, DriveWork};
 use dovetail_time::{Ratio, SimTime, parse_bytes};
 use pyo3::prelude::*;
 
-use crate::errors::failed;
+use crate::errors::{UsageError, failed, of_profile, refused};
 
 /// A simulated drive in virtual time, for one thread after the other.
 #[pyclass(frozen, module = "dovetail._dovetail")]
@@ -22,6 +22,9 @@ pub(crate) struct Drive {
 /// Blocks of a list's commands that are performed between two looks at signals (assumed): some
 /// milliseconds. A command counts as a block more than it has.
 const BLOCKS: u64 = 16_384;
+/// The latest time at which a command may be submitted (assumed): half of what the clock counts, so
+/// that no command can end beyond it.
+const LAST_NS: u64 = 1 << 63;
 
 struct State {
     drive: Storage,
@@ -35,11 +38,11 @@ impl State {
     fn range(&self, block: u64, count: u64) -> PyResult<BlockRange> {
         let blocks = self.drive.info().blocks;
         if count == 0 {
-            return Err(failed("a command has at least one block"));
+            return Err(refused("a command has at least one block"));
         }
         match block.checked_add(count).filter(|end| *end <= blocks) {
             Some(_) => Ok(BlockRange::new(Lba(block), count)),
-            None => Err(failed(format!(
+            None => Err(refused(format!(
                 "blocks {block} to {} are not on the drive, which has {blocks}",
                 block.saturating_add(count) - 1
             ))),
@@ -47,6 +50,11 @@ impl State {
     }
 
     fn submit(&mut self, at: Option<u64>, command: Command<'_>) -> PyResult<u64> {
+        if let Some(at) = at.filter(|at| *at > LAST_NS) {
+            return Err(refused(format!(
+                "at_ns is {at}: virtual time ends at 2**63 nanoseconds (292 years)"
+            )));
+        }
         let at = at.map_or(self.now, SimTime::from_ns);
         let done = self.drive.submit(at, command).map_err(failed)?.done;
         self.now = self.now.max(done);
@@ -89,7 +97,7 @@ impl State {
             "write" => self.write(*block, *count, *at, (false, 0)),
             "flush" => self.submit(*at, Command::Flush),
             "discard" => self.discard(*block, *count, *at),
-            _ => Err(failed(format!("\"{kind}\" is none of read, write, flush, discard"))),
+            _ => Err(refused(format!("\"{kind}\" is none of read, write, flush, discard"))),
         }
     }
 }
@@ -106,6 +114,29 @@ impl Drive {
         work: impl FnOnce(&mut State) -> PyResult<T> + Send,
     ) -> PyResult<T> {
         py.detach(|| work(&mut self.state()))
+    }
+}
+
+/// Commands of a list as Python has them.
+fn given(commands: &[Bound<'_, PyAny>]) -> PyResult<Vec<Given>> {
+    let one = |(number, command): (usize, &Bound<'_, PyAny>)| {
+        command.extract().map_err(|_| {
+            refused(format!(
+                "command {number} is {}: give a tuple (kind, block, count, at_ns), its numbers \
+                 whole and from 0 on; at_ns may be None",
+                command.repr().map(|shown| shown.to_string()).unwrap_or_default()
+            ))
+        })
+    };
+    commands.iter().enumerate().map(one).collect()
+}
+
+/// An error with the number of its command.
+fn numbered(py: Python<'_>, number: usize, error: &PyErr) -> PyErr {
+    let text = format!("command {number}: {}", error.value(py));
+    match error.is_instance_of::<UsageError>(py) {
+        true => refused(text),
+        false => failed(text),
     }
 }
 
@@ -138,17 +169,19 @@ impl Drive {
         seed: u64,
     ) -> PyResult<Self> {
         let profile = match text {
-            Some(text) => Profile::parse(text, profile),
-            None => Profile::load(profile),
-        };
-        let scale = scale.map(|scale| scale.parse::<Ratio>().map_err(failed)).transpose()?;
+            Some(text) => Profile::parse(text, profile).map_err(refused),
+            None => Profile::load(profile).map_err(of_profile),
+        }?;
+        let ratio =
+            |text: &str| text.parse::<Ratio>().map_err(|error| refused(format!("scale: {error}")));
         let bytes = |name: &str, text: Option<&str>| {
-            let named = |error| failed(format!("{name}: {error}"));
+            let named = |error| refused(format!("{name}: {error}"));
             text.map(|text| parse_bytes(text).map_err(named)).transpose()
         };
-        let percent = |text: &str| text.parse().map_err(|_| failed("op: give a number of percent"));
+        let percent =
+            |text: &str| text.parse().map_err(|_| refused("op: give a number of percent"));
         let overrides = Overrides {
-            scale,
+            scale: scale.map(ratio).transpose()?,
             over_provisioning: op.map(percent).transpose()?,
             gc,
             map,
@@ -158,7 +191,8 @@ impl Drive {
             seed,
             ..Overrides::default()
         };
-        let config = profile.map_err(failed)?.resolve(&overrides).map_err(failed)?;
+        // without the overrides it has been resolved already
+        let config = profile.resolve(&overrides).map_err(refused)?;
         let drive = Storage::new(config).map_err(failed)?;
         let blocks = drive.info().blocks;
         Ok(Self { blocks, state: Mutex::new(State { drive, now: SimTime::ZERO, next: 0 }) })
@@ -205,21 +239,18 @@ impl Drive {
     }
 
     /// Commands one after the other: kind, block, count and time, of which the last may be None.
-    fn submit_all(&self, py: Python<'_>, commands: Vec<Given>) -> PyResult<Vec<u64>> {
+    fn submit_all(&self, py: Python<'_>, commands: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<u64>> {
+        let commands = given(&commands)?;
         let mut all = Vec::with_capacity(commands.len());
         while all.len() < commands.len() {
             py.check_signals()?;
             let first = all.len();
             let part = &commands[first..end_of_part(&commands, first)];
             let done = self.apart(py, |state| {
-                let numbered = (first..).zip(part);
                 let one = |(number, given)| state.one(given).map_err(|error| (number, error));
-                Ok(numbered.map(one).collect::<Result<Vec<_>, _>>())
+                Ok((first..).zip(part).map(one).collect::<Result<Vec<_>, _>>())
             })?;
-            let named = |(number, error): (usize, PyErr)| {
-                failed(format!("command {number}: {}", error.value(py)))
-            };
-            all.extend(done.map_err(named)?);
+            all.extend(done.map_err(|(number, error)| numbered(py, number, &error))?);
         }
         Ok(all)
     }

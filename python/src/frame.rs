@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::Value;
 
-use crate::errors::{failed, internal};
+use crate::errors::{failed, internal, refused};
 
 /// Columns of equal length, which other libraries take without copying.
 #[pyclass(frozen, module = "dovetail._dovetail")]
@@ -85,6 +85,12 @@ fn array(values: &[Value]) -> ArrayRef {
 
 #[pymethods]
 impl Frame {
+    /// A frame of columns in JSON: a list of names and values.
+    #[new]
+    fn new(json: &str) -> PyResult<Self> {
+        Self::of(serde_json::from_str(json).map_err(refused)?)
+    }
+
     /// Number of rows.
     fn __len__(&self) -> usize {
         self.batch.num_rows()
@@ -100,7 +106,7 @@ impl Frame {
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let array = self.batch.column_by_name(name).ok_or_else(|| {
             let all = self.columns().join(", ");
-            failed(format!("there is no column \"{name}\" (there are: {all})"))
+            refused(format!("there is no column \"{name}\" (there are: {all})"))
         })?;
         list(py, array)
     }

@@ -1,13 +1,18 @@
 //! Results of runs, held in Rust.
 
 use dovetail_cli::call;
-use dovetail_lab::results::RunResult;
+use dovetail_lab::results::{RunResult, SCHEMA, SCHEMA_VERSION};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::errors::{failed, of};
+use crate::errors::{failed, of, refused};
 use crate::frame::Frame;
+
+/// End of a sentence: what can be given instead.
+const GIVE: &str = "give what bench or replay wrote with --json";
+/// Schemas of version 1.
+const OLD_SCHEMAS: [&str; 2] = ["dovetail-bench", "dovetail-replay"];
 
 /// Results of a bench or a replay.
 #[pyclass(frozen, module = "dovetail._dovetail")]
@@ -22,6 +27,39 @@ impl From<dovetail_lab::results::Results> for Results {
 }
 
 impl Results {
+    /// Results of JSON, as they were before they were written; or what is wrong with the text.
+    fn parse(text: &str) -> Result<Self, String> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("is no JSON ({error}): {GIVE}"))?;
+        let is_of_figures = || {
+            let mut figures = value.as_object().into_iter().flat_map(|all| all.values());
+            figures.any(|figure| figure["results"]["schema"] == SCHEMA)
+        };
+        let is_earlier = OLD_SCHEMAS.iter().any(|old| value["schema"] == *old);
+        if value["schema"] != SCHEMA && !is_earlier {
+            return Err(match is_of_figures() {
+                true => "is of `dovetail reproduce`: give the results of one of its figures".into(),
+                false => format!("has no results of dovetail: {GIVE}"),
+            });
+        }
+        let (version, ours) = (value["version"].as_u64().unwrap_or(0), u64::from(SCHEMA_VERSION));
+        if is_earlier || version < ours {
+            return Err(format!(
+                "was written by an earlier version of dovetail (this one reads results of version \
+                 {ours}): run it again"
+            ));
+        }
+        if version > ours {
+            return Err(format!(
+                "was written by a later version of dovetail (results of version {version}, this \
+                 one reads {ours}): use that one"
+            ));
+        }
+        let results: dovetail_lab::results::Results =
+            serde_json::from_value(value).map_err(|error| format!("is damaged: {error}"))?;
+        Ok(results.into())
+    }
+
     fn run(&self, number: usize) -> PyResult<&RunResult> {
         self.results.runs.get(number).ok_or_else(|| PyIndexError::new_err("there is no such run"))
     }
@@ -29,6 +67,13 @@ impl Results {
 
 #[pymethods]
 impl Results {
+    /// Results of the text that `--json` writes; errors call it `name`.
+    #[new]
+    fn new(py: Python<'_>, text: &str, name: &str) -> PyResult<Self> {
+        let parsed = py.detach(|| Self::parse(text));
+        parsed.map_err(|problem| refused(format!("{name} {problem}")))
+    }
+
     /// Number of runs.
     fn __len__(&self) -> usize {
         self.results.runs.len()
@@ -37,6 +82,12 @@ impl Results {
     /// The bytes that `--json` writes.
     fn json(&self) -> PyResult<String> {
         call::json(&self.results).map_err(of)
+    }
+
+    /// The same of results with one run alone.
+    fn run_json(&self, run: usize) -> PyResult<String> {
+        let runs = vec![self.run(run)?.clone()];
+        call::json(&dovetail_lab::results::Results { runs, ..self.results.clone() }).map_err(of)
     }
 
     /// The table that the command line shows.
@@ -69,7 +120,7 @@ impl Results {
             "write" => &latency.write,
             "flush" => &latency.flush,
             "discard" => &latency.discard,
-            _ => return Err(failed(format!("\"{kind}\" is none of read, write, flush, discard"))),
+            _ => return Err(refused(format!("\"{kind}\" is none of read, write, flush, discard"))),
         };
         let (latencies, shares) =
             of.cdf.iter().map(|(at, share)| (Value::from(*at), Value::from(*share))).unzip();

@@ -51,8 +51,8 @@ impl Shared {
                 Stage::Prepare => "prepare",
                 Stage::Run => "run",
             };
-            let share =
-                (told.total > 0).then(|| told.done.min(told.total) as f64 / told.total as f64);
+            // 0 of an unknown whole
+            let share = told.done.min(told.total) as f64 / told.total.max(1) as f64;
             progress.call1(py, (label, stage, share, told.requests))?;
         }
         Ok(())
@@ -60,7 +60,7 @@ impl Shared {
 }
 
 /// Performs `work` in a thread of its own, while this one looks for signals and calls `progress` with
-/// label, stage, share (or None) and requests. An exception of either ends the work.
+/// label, stage, share and requests. An exception of either ends the work.
 ///
 /// # Errors
 /// That exception.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import multiprocessing
 import os
 import re
 import signal
@@ -10,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,6 +125,7 @@ def test_a_base_is_found_from_the_directory_of_the_call(tmp_path: Path, monkeypa
 
 def test_a_figure_is_reproduced() -> None:
     [figure] = dovetail.reproduce("rmipu-table-1", scale="1/64")
+    assert repr(copy.deepcopy(figure)) == repr(figure)
     assert figure.statements and figure.results.runs
     assert {each.verdict for each in figure.statements} <= {"agrees", "differs", "shown"}
 
@@ -135,19 +139,35 @@ def test_a_figure_is_reproduced() -> None:
         (lambda: dovetail.bench(JOB, stack=[]), dovetail.UsageError, "not provided: --stack"),
         (lambda: dovetail.replay("no.trace", drive="femu-32g"), dovetail.DovetailError, "no.trace"),
         (lambda: dovetail.reproduce("rmipu"), dovetail.UsageError, 'there is no figure "rmipu"'),
-        (lambda: dovetail.Drive("femu"), dovetail.DovetailError, "femu"),
-        (lambda: dovetail.Drive("femu-32g").write(1 << 40), dovetail.DovetailError, "not on the drive"),
+        (lambda: dovetail.Drive("femu"), dovetail.UsageError, "no drive profile 'femu'"),
+        (lambda: dovetail.Drive("no.toml"), dovetail.DovetailError, "no.toml cannot be read"),
+        (lambda: dovetail.Drive({"name": "d"}), dovetail.UsageError, "d: about is missing"),
+        (lambda: dovetail.Drive("femu-32g", scale="1/7x"), dovetail.UsageError, "scale: '1/7x' is not a ratio"),
+        (lambda: dovetail.Drive("femu-32g", gc=3), dovetail.UsageError, "ftl.gc is '3', allowed is"),
+        (lambda: dovetail.Drive("femu-32g", op="x"), dovetail.UsageError, "op: "),
+        (lambda: dovetail.Drive("femu-32g", seed=-1), dovetail.UsageError, "seed is -1"),
+        (lambda: dovetail.Drive("femu-32g").write(1 << 40), dovetail.UsageError, "not on the drive"),
+        (lambda: dovetail.drive_figures("femu"), dovetail.UsageError, "no drive profile 'femu'"),
         (lambda: dovetail.Image("no.img").ls(), dovetail.DovetailError, "no.img"),
         (lambda: dovetail.compare("a.json", "b.json"), dovetail.DovetailError, "a.json"),
         (lambda: dovetail.bench(JOB, stack={"name": "a/b"}), dovetail.UsageError, "a name has letters"),
-        (lambda: dovetail.bench(JOB, stack={"name": "x", "files": 1}), dovetail.DovetailError, "files"),
+        (lambda: dovetail.bench(JOB, stack={"name": "x", "files": 1}), dovetail.UsageError, "stack x: unknown field `files`"),
+        (lambda: dovetail.bench(JOB, stack="f2fs", drive={"name": "d"}), dovetail.UsageError, "drive d: about is missing"),
+        (lambda: dovetail.load("no.json"), dovetail.DovetailError, "no.json cannot be read"),
+        (lambda: dovetail.load("Cargo.toml"), dovetail.UsageError, "Cargo.toml is no JSON"),
+        (lambda: dovetail.loads("{}"), dovetail.UsageError, "has no results of dovetail"),
+        (lambda: dovetail.loads('{"schema": "dovetail-bench"}'), dovetail.UsageError, "an earlier version"),
+        (lambda: dovetail.loads('{"schema": "dovetail-results", "version": 99}'), dovetail.UsageError, "a later version"),
+        (lambda: dovetail.loads('{"schema": "dovetail-results", "version": 2}'), dovetail.UsageError, "is damaged: missing field"),
+        (lambda: dovetail.loads('{"a": {"results": {"schema": "dovetail-results"}}}'), dovetail.UsageError, "one of its figures"),
+        (lambda: dovetail.loads(b"{}"), TypeError, "text is of type bytes"),
         (lambda: dovetail.bench(JOB, stack={"host": {"request_ns": float("nan")}}), dovetail.UsageError, "stack.host.request_ns: nan"),
         (lambda: dovetail.bench(JOB, stack={"host": [None]}), dovetail.UsageError, "stack.host: None stands"),
         (lambda: dovetail.bench(JOB, stack=b"f2fs"), TypeError, "no option's value"),
         (lambda: dovetail.bench(JOB, stack=Path("a,b.toml")), dovetail.UsageError, "has a comma"),
         (lambda: dovetail.bench(JOB, stack="f2fs", json={"a": 1}), dovetail.UsageError, "json is a dict"),
         (lambda: dovetail.bench(JOB, stack="f2fs", progress="x"), TypeError, "progress is 'x'"),
-        (lambda: dovetail.Drive("femu-32g", cache_size="x"), dovetail.DovetailError, "cache_size: "),
+        (lambda: dovetail.Drive("femu-32g", cache_size="x"), dovetail.UsageError, "cache_size: "),
     ],
 )
 def test_errors_are_the_sentences_of_the_command_line(call, kind, sentence) -> None:  # type: ignore[no-untyped-def]
@@ -155,13 +175,16 @@ def test_errors_are_the_sentences_of_the_command_line(call, kind, sentence) -> N
         call()
     assert sentence in str(raised.value)
     assert "Usage:" not in str(raised.value)
+    assert tempfile.gettempdir() not in str(raised.value)
+    # not of a class below it
+    assert raised.type is kind
 
 
 def test_progress_is_told_and_its_exception_ends_the_call() -> None:
     told: list[dovetail.Progress] = []
     dovetail.bench(JOB, stack="f2fs", scale="1/64", repeat=2, jobs=1, progress=told.append)
     assert {each.label for each in told} == {"f2fs #1", "f2fs #2"}
-    assert all(each.share is None or 0 <= each.share <= 1 for each in told)
+    assert all(0 <= each.share <= 1 for each in told)
 
     def fail(_: dovetail.Progress) -> None:
         raise KeyError("mine")
@@ -170,6 +193,42 @@ def test_progress_is_told_and_its_exception_ends_the_call() -> None:
     with pytest.raises(KeyError, match="mine"):
         dovetail.bench(JOB, stack="f2fs", scale="1/4", repeat=8, progress=fail)
     assert time.monotonic() - begun < 20
+
+
+def test_a_share_is_a_number_in_every_stage() -> None:
+    class EnoughError(Exception):
+        pass
+
+    told: list[dovetail.Progress] = []
+
+    def hear(progress: dovetail.Progress) -> None:
+        told.append(progress)
+        if progress.stage == "run":
+            raise EnoughError
+
+    # how many files it prepares is not known before
+    with pytest.raises(EnoughError):
+        dovetail.bench("fileserver", stack="f2fs", scale="1/32", progress=hear)
+    assert told[-1].stage == "run"
+    assert all(0 <= each.share <= 1 for each in told) and told[-1].requests > 0
+
+
+def test_results_of_the_command_line_are_loaded(program: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    done = command_line(program, "bench", JOB, "--stack=f2fs,ext4", "--scale=1/64", f"--json={path}")
+    assert done.returncode == 0, done.stderr
+    results = dovetail.load(path)
+    assert results.json() == path.read_text()
+    ours = dovetail.bench(JOB, stack=["f2fs", "ext4"], scale="1/64")
+    assert results.figures().to_dict() == ours.figures().to_dict()
+    assert results["ext4"].series().to_dict() == ours["ext4"].series().to_dict()
+    assert dovetail.loads(ours.json()).table() == ours.table()
+
+
+def test_another_process_returns_results() -> None:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        theirs = pool.submit(dovetail.bench, JOB, stack="f2fs", scale="1/64").result()
+    assert theirs.json() == dovetail.bench(JOB, stack="f2fs", scale="1/64").json()
 
 
 def test_ctrl_c_ends_a_call() -> None:

@@ -55,9 +55,47 @@ def test_streams_and_discards_are_taken() -> None:
 def test_sizes_may_be_texts_and_a_wrong_command_has_its_number() -> None:
     drive = dovetail.Drive("femu-32g", scale="1/64", map="demand", cache="dftl", cache_size="64KiB", op="28")
     assert drive.submit([("write", 0, 1, None)])
-    with pytest.raises(dovetail.DovetailError, match="command 1: .* not on the drive"):
+    with pytest.raises(dovetail.UsageError, match="command 1: .* not on the drive"):
         drive.submit([("write", 5, 1, None), ("write", 1 << 40, 1, None)])
     assert drive.status().writes == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("write", 3), r"command 1 is \('write', 3\): give a tuple"),
+        (("write", -1, 1, None), r"command 1 is \('write', -1, 1, None\): give a tuple"),
+        ("write", "command 1 is 'write': give a tuple"),
+        (("writ", 3, 1, None), 'command 1: "writ" is none of read'),
+        (("write", 3, 0, None), "command 1: a command has at least one block"),
+        (("write", 3, 1, 2**63 + 1), r"command 1: at_ns is .*: virtual time ends at 2\*\*63"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_named(command, sentence) -> None:  # type: ignore[no-untyped-def]
+    drive = dovetail.Drive("femu-32g", scale="1/64")
+    with pytest.raises(dovetail.UsageError, match=sentence):
+        drive.submit([("flush", 0, 0, None), command])
+
+
+def test_an_argument_that_makes_no_sense_is_named() -> None:
+    drive = dovetail.Drive("femu-32g", scale="1/64")
+    with pytest.raises(dovetail.UsageError, match="block is -1: give a whole number from 0 on"):
+        drive.write(-1)
+    with pytest.raises(dovetail.UsageError, match="at_ns is -5"):
+        drive.flush(at_ns=-5)
+    with pytest.raises(dovetail.UsageError, match="stream is 256: give at most 255"):
+        drive.write(0, stream=256)
+    with pytest.raises(TypeError, match="count is 1.5: give a whole number"):
+        drive.read(0, 1.5)  # type: ignore[arg-type]
+    assert drive.now_ns == 0
+
+
+def test_virtual_time_does_not_stop_at_its_end() -> None:
+    drive = dovetail.Drive("femu-32g", scale="1/64")
+    with pytest.raises(dovetail.UsageError, match=r"virtual time ends at 2\*\*63 nanoseconds"):
+        drive.write(0, 1, at_ns=2**64 - 1)
+    done = drive.write(0, 1, at_ns=2**63)
+    assert 2**63 < done < drive.write(0, 1)
 
 
 def test_others_go_on_while_a_command_is_performed() -> None:

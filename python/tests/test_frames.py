@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import pandas
 import polars
@@ -55,12 +57,25 @@ def test_distributions_end_at_one(results: dovetail.Results) -> None:
     found = results[0].latency_distribution("write").to_pandas()
     assert found["share"].is_monotonic_increasing and found["share"].iloc[-1] == 1.0
     assert len(results[0].latency_distribution("discard")) == 0
-    with pytest.raises(dovetail.DovetailError, match="none of read"):
+    with pytest.raises(dovetail.UsageError, match="none of read"):
         results[0].latency_distribution("trim")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_results_runs_and_frames_are_copied(results: dovetail.Results, copied) -> None:  # type: ignore[no-untyped-def]
+    assert copied(results).json() == results.json()
+    assert str(copied(results)) == str(results)
+    run = copied(results["ext4"])
+    assert isinstance(run, dovetail.Run) and run == results["ext4"]
+    assert run.series().to_dict() == results["ext4"].series().to_dict()
+    assert copied(run.totals) == run.totals
+    empty = run.latency_distribution("discard")
+    for frame in (results.figures(), run.series(), run.latency_distribution("write"), empty):
+        assert pyarrow.table(copied(frame)).equals(pyarrow.table(frame))
+
+
 def test_a_column_that_is_not_there_is_named(results: dovetail.Results) -> None:
-    with pytest.raises(dovetail.DovetailError, match='no column "waf"'):
+    with pytest.raises(dovetail.UsageError, match='no column "waf"'):
         results[0].series()["waf"]
     with pytest.raises(AttributeError, match="there is no figure 'wafs'"):
         results[0].totals.wafs

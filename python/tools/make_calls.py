@@ -26,17 +26,20 @@ HEAD = '''"""The commands as functions. Made by tools/make_calls.py from the opt
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, SupportsFloat
 
 from . import _dovetail
 from ._progress import Teller, Wanted
-from ._words import words
+from ._words import named, words
 from .results import Reproduction, Results
 
-Scalar = str | int | float | os.PathLike[str]
+Scalar = str | SupportsFloat | os.PathLike[str]
 Described = str | os.PathLike[str] | Mapping[str, Any]
 '''
+
+# options that take a dict, as in dovetail/_words.py
+MAPPINGS = {"devirtualize", "host", "set", "with"}
 
 # command: first argument, its type, its help, options of the command line alone, result, summary
 COMMANDS = {
@@ -70,10 +73,10 @@ def annotation(name: str, has_value: bool, is_list: bool, is_required: bool) -> 
     if not has_value:
         return "bool = False"
     kind = "Described" if name in ("stack", "drive") else "Scalar"
-    if name == "set":
-        return "Mapping[str, Scalar] | None = None"
     if is_list:
-        kind += f" | Sequence[{kind}]"
+        kind += f" | Iterable[{kind}]"
+    if name in MAPPINGS:
+        kind += " | Mapping[str, Scalar]"
     return kind if is_required else f"{kind} | None = None"
 
 
@@ -101,7 +104,7 @@ def function(command: str) -> str:
     lines.append("    }")
     given = first[1:] if first.startswith("*") else f"[{first}]"
     lines.append(f'    call = words("{command}", {given}, options)')
-    lines.append("    with Teller(progress) as tell:")
+    lines.append("    with named(), Teller(progress) as tell:")
     if result == "Results":
         lines.append(f"        return Results(_dovetail.{command}(call, tell))")
     else:
