@@ -248,7 +248,7 @@ const fn name_of(stage: Stage) -> &'static str {
 
 /// A bar of a run that knows how far it has come.
 fn with_share() -> ProgressStyle {
-    let template = "{prefix} {bar:24} {percent:>3}% {msg}, {eta} left";
+    let template = "{prefix} {bar:24} {percent:>3}%, {eta} left {msg}";
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 

@@ -106,6 +106,14 @@ fn ended(done: usize, of: usize, folder: &Path, table: &Path) -> String {
     )
 }
 
+/// `point 3 (op=12 seed=2)`; of a sweep without axes there is nothing to tell.
+fn numbered(point: &Point) -> String {
+    match point.name() {
+        name if name.is_empty() => format!("point {}", point.number),
+        name => format!("point {} ({name})", point.number),
+    }
+}
+
 /// A point's command, its arguments understood.
 enum Call {
     Bench(Box<bench::Arguments>),
@@ -117,7 +125,7 @@ impl Call {
         let given = sweep.arguments(point, described);
         let named = |error: clap::Error| {
             let sentence = sentence(&error);
-            Failure::Usage(format!("point {} ({}): {sentence}", point.number, point.name()))
+            Failure::Usage(format!("{}: {sentence}", numbered(point)))
         };
         let parse = |name: &'static str, of: fn(clap::Command) -> clap::Command| {
             let command = of(clap::Command::new(name).no_binary_name(true));
@@ -143,7 +151,7 @@ impl Call {
             Self::Bench(arguments) => bench::check(arguments, point.number == 0),
             Self::Replay(arguments) => replay::check(arguments),
         };
-        let named = |message| format!("point {} ({}): {message}", point.number, point.name());
+        let named = |message| format!("{}: {message}", numbered(point));
         checked.map_err(|failure| match failure {
             Failure::Usage(message) => Failure::Usage(named(message)),
             Failure::Failed(message) => Failure::Failed(named(message)),
@@ -158,9 +166,9 @@ impl Call {
             return Ok(());
         }
         let (needs, there) = (format_bytes(needs), format_bytes(there));
-        let (number, name) = (point.number, point.name());
         Err(Failure::Failed(format!(
-            "point {number} ({name}): its drive takes up to {needs} of memory, and {there} are available"
+            "{}: its drive takes up to {needs} of memory, and {there} are available",
+            numbered(point)
         )))
     }
 

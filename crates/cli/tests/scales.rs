@@ -28,8 +28,11 @@ fn a_bench_names_what_the_scale_has_put_at_its_floor() {
     let text = run("1/128", "");
     let notes: Vec<&str> = text.lines().filter(|line| line.starts_with("note: ")).collect();
     let [pages, nodes] = notes[..] else { panic!("{text}") };
-    assert!(pages.starts_with("note: flash.pages_per_block is at its floor of 8 pages"), "{pages}");
-    assert!(pages.ends_with("asks for 2: from --scale 1/32 on it is not"), "{pages}");
+    assert!(pages.starts_with("note: flash.pages_per_block is at its floor: 8 pages"), "{pages}");
+    assert!(
+        pages.ends_with("not the 2 of the scale (in proportion from --scale 1/32 on)"),
+        "{pages}"
+    );
     assert!(nodes.starts_with("note: f2fs: ") && nodes.contains("1/64"), "{nodes}");
     assert!(!run("1/32", "").contains("note: "));
     let json: Value = serde_json::from_str(&run("1/64", "--json")).unwrap();

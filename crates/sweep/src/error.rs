@@ -33,7 +33,7 @@ pub enum SweepError {
     },
     /// The folder holds results of another sweep.
     #[error(
-        "{} has the results of another sweep ({difference}); give another folder, or the sweep's own file",
+        "{} has the results of another sweep ({difference}); give another folder, or the file and the version that made them",
         folder.display()
     )]
     OtherSweep {

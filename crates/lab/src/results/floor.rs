@@ -44,8 +44,8 @@ impl fmt::Display for FloorResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, unit, value, asked, from_scale } = self;
         let (value, asked, from) = (number(*value), number(*asked), scale(*from_scale));
-        write!(f, "{what} is at its floor of {value} {unit}, where the scale asks for {asked}: ")?;
-        write!(f, "from --scale {from} on it is not")
+        write!(f, "{what} is at its floor: {value} {unit}, not the {asked} of the scale ")?;
+        write!(f, "(in proportion from --scale {from} on)")
     }
 }
 
@@ -85,12 +85,12 @@ mod tests {
     #[test]
     fn a_note_names_figure_floor_wish_and_scale() {
         let text = floor("flash.pages_per_block", 1.0 / 32.0).to_string();
-        let expected = "flash.pages_per_block is at its floor of 8 pages, where the scale asks for 2.5: \
-                        from --scale 1/32 on it is not";
+        let expected = "flash.pages_per_block is at its floor: 8 pages, not the 2.5 of the scale \
+                        (in proportion from --scale 1/32 on)";
         assert_eq!(text, expected);
         let ends = |from| floor("x", from).to_string().split_once("--scale ").unwrap().1.to_owned();
-        assert_eq!(ends(0.3), "1/3 on it is not", "1/4 would be too small");
-        assert_eq!([ends(1.0), ends(0.9)], ["1 on it is not"; 2]);
+        assert_eq!(ends(0.3), "1/3 on)", "1/4 would be too small");
+        assert_eq!([ends(1.0), ends(0.9)], ["1 on)"; 2]);
     }
 
     #[test]

@@ -26,6 +26,8 @@ struct Facts {
     slc_pages: u64,
     /// Pages programmed for the host, wherever.
     host_pages: u64,
+    /// Bytes that the file system wrote over those of the workload; `None` without either.
+    fs_waf: Option<f64>,
     /// Blocks that the host read.
     read_blocks: u64,
     /// Those of them that held nothing.
@@ -36,7 +38,8 @@ struct Facts {
 type Rule = fn(&Facts) -> Option<String>;
 
 /// All sentences, in their order. A further one is a rule here, with its facts above.
-const RULES: [Rule; 4] = [never_cleaned, in_the_cache, little_written, read_nothing];
+const RULES: [Rule; 5] =
+    [never_cleaned, in_the_cache, little_written, stayed_in_memory, read_nothing];
 
 /// The sentences about a run.
 pub(crate) fn notes(run: &RunResult, was_stopped: bool) -> Vec<String> {
@@ -61,6 +64,7 @@ impl Facts {
             cleaned: drive.gc_runs,
             slc_pages: drive.cells.as_ref().map_or(0, |cells| cells.slc_pages),
             host_pages: drive.programs.host,
+            fs_waf: run.totals.fs_waf,
             read_blocks: drive.read_blocks,
             empty_read_blocks: drive.empty_read_blocks,
         }
@@ -103,6 +107,15 @@ fn little_written(facts: &Facts) -> Option<String> {
         "Less was written in this run than the drive of {} holds, which {before}: write \
          amplification and latencies are not those of a drive in use; {what_to_do}.",
         format_bytes(facts.capacity)
+    ))
+}
+
+/// Below 1 by more than a hundredth.
+fn stayed_in_memory(facts: &Facts) -> Option<String> {
+    let waf = facts.fs_waf.filter(|waf| *waf < 0.99)?;
+    Some(format!(
+        "The file system wrote {waf:.2} times what the workload did: pages were written over in \
+         memory, or are still dirty there. With --final-sync the run ends when none is dirty."
     ))
 }
 
@@ -168,6 +181,14 @@ mod tests {
         assert!(sentence.contains("SLC cache"), "{sentence}");
         assert_eq!(sentences(&Facts { slc_pages: 40, ..within }), [""; 0]);
         assert_eq!(sentences(&Facts { slc_pages: 0, ..within }), [""; 0]);
+    }
+
+    #[test]
+    fn what_stays_in_memory_explains_an_amplification_below_one() {
+        let of = |fs_waf| sentences(&Facts { fs_waf, ..settled() });
+        assert_eq!([Some(1.0), None].map(of), [const { Vec::<String>::new() }; 2]);
+        let [sentence] = of(Some(0.886)).try_into().unwrap();
+        assert!(sentence.contains("0.89 times") && sentence.contains("--final-sync"), "{sentence}");
     }
 
     #[test]

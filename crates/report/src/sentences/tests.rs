@@ -58,8 +58,8 @@ fn of_two_runs_the_faster_one_stands_beside_the_other() {
     assert_eq!(found[0], "f2fs is faster: 120 MB/s, 2.00 times ext4 (60.0 MB/s).");
     assert_eq!(
         found[1],
-        "Each byte written became 3.00 on f2fs (file system 1.50 x drive 2.00) and 1.25 on ext4 (file \
-         system 1.25 x drive 1.00); most of the difference is the drive's: cleaning above all."
+        "For each byte written, the flash took 3.00 on f2fs (file system 1.50 x drive 2.00) and \
+         1.25 on ext4 (file system 1.25 x drive 1.00); most of the difference is the drive's: cleaning above all."
     );
     assert!(
         found[2].starts_with("Writes took 100 % of the time in calls on f2fs and 100 % on ext4; "),
@@ -190,7 +190,7 @@ fn a_trace_that_sets_the_pace_is_won_by_latency() {
     );
     assert_eq!(
         found[1],
-        "Each byte that reached the drive became 1.20 on op 28 % and 3.00 on op 5 %: cleaning above all."
+        "For each byte that reached the drive, the flash took 1.20 on op 28 % and 3.00 on op 5 %: cleaning above all."
     );
     let closed = of(vec![replayed("a", "closed", 1.0, 9), replayed("b", "closed", 1.0, 9)]);
     assert!(closed[0].starts_with("a and b are level"), "{closed:#?}");

@@ -97,9 +97,9 @@ fn beside(a: &Side, of_a: Shares, b: &Side, of_b: Shares, runs: &[&RunResult]) -
         false => format!("{} on {}", significant(of.in_all), side.name),
     };
     let of_what = if a.has_files {
-        "Each byte written became"
+        "For each byte written, the flash took"
     } else {
-        "Each byte that reached the drive became"
+        "For each byte that reached the drive, the flash took"
     };
     format!(
         "{of_what} {} and {}{}.",
