@@ -132,13 +132,16 @@ def named() -> Iterator[None]:
     try:
         yield
     except _dovetail.DovetailError as error:
-        told = str(error)
+        told, of_file = str(error), False
         for path, name in list(_made.items()):
             # the line is one of a file that nobody has seen
-            told = re.sub(rf"(?:\b(?:stack|drive) )?{re.escape(path)}(?:: line \d+)?", lambda _: name, told)
+            file = rf"(?:\b(?:stack|drive) )?{re.escape(path)}(?:: line \d+|:\d+)?"
+            of_file = of_file or re.match(file, told) is not None
+            told = re.sub(file, name.replace("\\", r"\\"), told)
         if told == str(error):
             raise
-        raise _dovetail.UsageError(told) from None
+        # what begins with the file is wrong in it
+        raise (_dovetail.UsageError if of_file else type(error))(told) from None
 
 
 def option(name: str, value: Any) -> list[str]:

@@ -43,8 +43,8 @@ class Drive:
     ``profile`` is a name (:func:`dovetail.drives`), a .toml file or a dict; the other arguments are
     those of ``dovetail replay``. Blocks have 4 KiB. A command returns the virtual time in
     nanoseconds at which it completes. Without ``at_ns`` it is submitted when all before it have
-    completed; with it, at that time, so that commands overlap. Times never go back, and end at
-    2**63 ns.
+    completed; with it, at that time, so that commands overlap. Times never go back; the latest
+    ``at_ns`` is 2**63.
 
     >>> drive = Drive("femu-32g", scale="1/64")
     >>> drive.write(0, 8) < drive.flush()
@@ -124,7 +124,7 @@ class Drive:
     def submit(self, commands: Iterable[Command]) -> list[int]:
         """Commands (kind, block, count, at_ns or None) one after the other: much faster than a call
         for each. Returns their completions. Those before one that the drive refuses are performed;
-        of a list with one that is no such tuple none is."""
+        if one is no such tuple, none is performed."""
         return self._raw.submit_all(list(commands))
 
     def status(self) -> Record:

@@ -22,8 +22,7 @@ pub(crate) struct Drive {
 /// Blocks of a list's commands that are performed between two looks at signals (assumed): some
 /// milliseconds. A command counts as a block more than it has.
 const BLOCKS: u64 = 16_384;
-/// The latest time at which a command may be submitted (assumed): half of what the clock counts, so
-/// that no command can end beyond it.
+/// The latest time at which a command may be submitted (assumed): half of what the clock counts.
 const LAST_NS: u64 = 1 << 63;
 
 struct State {
@@ -52,7 +51,7 @@ impl State {
     fn submit(&mut self, at: Option<u64>, command: Command<'_>) -> PyResult<u64> {
         if let Some(at) = at.filter(|at| *at > LAST_NS) {
             return Err(refused(format!(
-                "at_ns is {at}: virtual time ends at 2**63 nanoseconds (292 years)"
+                "at_ns is {at}: the latest is 2**63 nanoseconds (292 years)"
             )));
         }
         let at = at.map_or(self.now, SimTime::from_ns);

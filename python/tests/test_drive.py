@@ -68,7 +68,7 @@ def test_sizes_may_be_texts_and_a_wrong_command_has_its_number() -> None:
         ("write", "command 1 is 'write': give a tuple"),
         (("writ", 3, 1, None), 'command 1: "writ" is none of read'),
         (("write", 3, 0, None), "command 1: a command has at least one block"),
-        (("write", 3, 1, 2**63 + 1), r"command 1: at_ns is .*: virtual time ends at 2\*\*63"),
+        (("write", 3, 1, 2**63 + 1), r"command 1: at_ns is .*: the latest is 2\*\*63"),
     ],
 )
 def test_a_command_that_makes_no_sense_is_named(command, sentence) -> None:  # type: ignore[no-untyped-def]
@@ -92,7 +92,7 @@ def test_an_argument_that_makes_no_sense_is_named() -> None:
 
 def test_virtual_time_does_not_stop_at_its_end() -> None:
     drive = dovetail.Drive("femu-32g", scale="1/64")
-    with pytest.raises(dovetail.UsageError, match=r"virtual time ends at 2\*\*63 nanoseconds"):
+    with pytest.raises(dovetail.UsageError, match=r"the latest is 2\*\*63 nanoseconds"):
         drive.write(0, 1, at_ns=2**64 - 1)
     done = drive.write(0, 1, at_ns=2**63)
     assert 2**63 < done < drive.write(0, 1)

@@ -158,7 +158,8 @@ impl Storage {
         }
     }
 
-    /// Returns what each die has done until `at`.
+    /// Returns the work of each die: until `at`, which is not before the last command, and what was
+    /// issued.
     pub fn die_use(&self, at: SimTime) -> Vec<DieUse> {
         of_either!(self, drive => drive.die_use(at).collect())
     }

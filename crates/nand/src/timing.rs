@@ -107,10 +107,11 @@ impl Timing {
     }
 }
 
-/// The work of a die until a point in time.
+/// The work of a die: until a point in time, and issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DieUse {
-    /// Time in which the die worked, up to that point.
+    /// Time in which the die worked, up to that point; waiting of planes for each other, and of what
+    /// was sensed for its channel, counts.
     pub busy: SimSpan,
     /// Time from issue to end, summed over all its operations: divided by elapsed time, its mean
     /// queue depth. It has all operations that were issued.
@@ -167,7 +168,7 @@ impl Die {
     /// follow each other without a gap.
     fn ahead(&self, at: SimTime) -> SimSpan {
         let from = self.busy_from.max(at).min(self.busy_until);
-        self.busy_until.since(from).min(self.used.busy)
+        self.busy_until.since(from)
     }
 
     /// Takes the time from `start` on, at the end of what is reserved.
@@ -360,6 +361,7 @@ impl Timeline {
         let late = until.since(die.reads_until);
         die.reads_until = die.reads_until.max(until);
         die.busy_until += late;
+        die.used.busy += late;
         if let Some(own) = self.plane_reads_until.get_mut(number as usize) {
             *own = (*own).max(until);
         }

@@ -13,7 +13,7 @@ pub(crate) const FIGURE: Figure = Figure {
     source: "Rho et al., FStream: Managing Flash Streams in the File System, FAST'18 (abstract; of the file server a reader's summary, github.com/elainelv/ReadingPaper)",
     setup: "The paper gives journal, inodes, directories, other metadata and content of ext4 a stream each, on a drive of Samsung's with streams, under Filebench. Its amplification \
             falls by 7 to 46 %; under a NoSQL database, whose log has a stream by its name, by up to 81 %. A reader's summary says that the file server's is close to 1 in ext4's own \
-            mode, and falls from above 1.5 with data=journal. Ours has the same five kinds on the flash of femu-32g with eight streams, moved \
+            mode, and falls from above 1.5 with data=journal; ours is above 1 in both, with 80 % of the drive used. Ours has the same five kinds on the flash of femu-32g with eight streams, moved \
             pages apart, cleaning when 4 % of the spare lines are left; a file server and a mail server, with other files 80 % of the drive. TPC-C on MariaDB, of which the paper says nothing, \
             is shown beside them. Both runs have the same drive; without streams all writes go to the first.",
     reduced: 16,
@@ -29,7 +29,7 @@ struct Case {
     work: Work,
     /// Options of the mount beside ext4's own.
     mount: &'static str,
-    /// Gain of the paper, in percent; `None` where it says nothing.
+    /// Gain of the paper, in percent; `None` where it has none.
     less: Option<std::ops::RangeInclusive<f64>>,
 }
 

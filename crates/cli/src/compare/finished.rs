@@ -1,5 +1,5 @@
-//! The points that sweeps have finished. Of one that was stopped or runs still, the others are left
-//! out: they are no runs, and no change.
+//! The points that sweeps have finished. Those that one side has not are left out: a missing run is
+//! no change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,7 @@ const LEFT_OUT: &str = "left out of the comparison";
 /// Values of a point on the axes, in no order: they tell it from the others of its sweep.
 type Values = BTreeSet<(String, String)>;
 
-/// Marks the points that a side has not finished, on the other side, too: of repetitions those that
-/// both have are compared. Returns the names of the points that each side has not finished.
+/// Marks the points that a side has not finished, on the other side, too, also of repetitions. Returns the names of the points that each side has not finished.
 pub(super) fn leave_out_unfinished(sides: [&mut Source; 2]) -> [Vec<String>; 2] {
     let unfinished = sides.each_ref().map(|side| unfinished(side));
     let left_out: BTreeSet<Values> = unfinished.iter().flatten().map(values).collect();

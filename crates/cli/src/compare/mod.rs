@@ -83,10 +83,11 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Something changed beyond threshold and spread, or nobody can say so.
+    /// Something changed beyond threshold and spread, or no run is on both sides.
     fn is_changed(&self) -> bool {
-        let is_empty = self.both.is_empty() && !self.is_same;
-        is_empty
+        let is_whole = self.unfinished.iter().all(Vec::is_empty);
+        let has_none = self.both.is_empty() && !(self.is_same && is_whole);
+        has_none
             || self.only.iter().any(|names| !names.is_empty())
             || self.both.iter().any(is_changed)
     }

@@ -236,7 +236,8 @@ impl Drive {
         self.medium.lines()
     }
 
-    /// Returns what each die has done until `at`.
+    /// Returns the work of each die: until `at`, which is not before the last command, and what was
+    /// issued.
     pub fn die_use(&self, at: SimTime) -> impl Iterator<Item = DieUse> {
         self.medium.nand().die_use(at)
     }

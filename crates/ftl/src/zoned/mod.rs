@@ -203,7 +203,8 @@ impl ZonedDrive {
         self.with_page_mapped()
     }
 
-    /// Returns what each die has done until `at`.
+    /// Returns the work of each die: until `at`, which is not before the last command, and what was
+    /// issued.
     pub fn die_use(&self, at: SimTime) -> impl Iterator<Item = DieUse> {
         self.nand.die_use(at)
     }

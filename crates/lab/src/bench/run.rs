@@ -274,7 +274,8 @@ impl<'w> Session<'w> {
         let Some(devirtualizer) = &mut self.devirtualizer else { return Ok(()) };
         let Some(held) = devirtualizer.go_on(&mut self.system)? else { return Ok(()) };
         for Held { thread, asked, call } in held {
-            if let Some(handed_over) = self.begin(thread, asked, now, call)? {
+            let from = now.max(asked).max(self.threads.free_from(thread));
+            if let Some(handed_over) = self.begin(thread, asked, from, call)? {
                 self.go_on(thread, handed_over)?;
             }
         }
@@ -351,7 +352,7 @@ impl<'w> Session<'w> {
         let Lane::Call(slot) = lane else { return Ok(()) };
         let Some(thread) = self.threads.handed_over(slot, at) else { return Ok(()) };
         match self.threads.state(thread) {
-            ThreadState::Working => self.go_on(thread, at),
+            ThreadState::Working { slot: own } if own == slot => self.go_on(thread, at),
             _ => Ok(()),
         }
     }
@@ -384,7 +385,7 @@ impl<'w> Session<'w> {
         let handed_over = self.system.start(now, lanes, work);
         match handed_over {
             Some(then) => self.threads.hands_over_until(thread, then),
-            None => self.threads.set(thread, ThreadState::Working),
+            None => self.threads.set(thread, ThreadState::Working { slot }),
         }
         ahead.map_or(Ok(()), |later| self.fetch_later(now, later))?;
         let submission = Submission { handed_over: handed_over.unwrap_or(now), under_way };
@@ -443,8 +444,12 @@ impl<'w> Session<'w> {
             let effect = self.threads.perform(&mut self.system, at, call.thread, &call.call)?;
             call.again = effect.again;
             let lanes = (Lane::Call(slot), Lane::Thread(call.thread));
+            let thread = call.thread;
             self.threads.put(slot, call);
-            self.system.start(at, lanes, (1, effect.blocks));
+            if let Some(then) = self.system.start(at, lanes, (1, effect.blocks)) {
+                let then = then.max(self.threads.free_from(thread));
+                self.threads.hands_over_until(thread, then);
+            }
             return Ok(());
         }
         self.threads.end(slot, &call, at, &mut self.recorder);

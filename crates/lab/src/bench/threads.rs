@@ -34,8 +34,10 @@ pub(super) enum ThreadState {
     Sleeping,
     /// Its call waits for the devirtualizer.
     Held,
-    /// It makes a call, on a CPU or waiting for one.
-    Working,
+    /// It makes the call of a slot, on a CPU or waiting for one.
+    Working {
+        slot: usize,
+    },
     Waiting,
     WaitingForOthers,
     Done,

@@ -128,8 +128,8 @@ pub struct WearResult {
 /// One die.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DieResult {
-    /// Share of the elapsed time in which it worked. Cleaning in idle time counts when the next
-    /// request comes.
+    /// Share of the measured time (of a replay to the end of its final flush) in which it worked.
+    /// Cleaning in idle time counts when the next request comes.
     pub busy: f64,
     /// Operations waiting or under way, mean over the elapsed time; one that goes on beyond it counts
     /// whole.

@@ -114,8 +114,8 @@ fn little_written(facts: &Facts) -> Option<String> {
 fn stayed_in_memory(facts: &Facts) -> Option<String> {
     let waf = facts.fs_waf.filter(|waf| *waf < 0.99)?;
     Some(format!(
-        "The file system wrote {waf:.2} times what the workload did: pages were written over in \
-         memory, or are still dirty there. With --final-sync the run ends when none is dirty."
+        "The file system wrote {waf:.2} times what the workload did: pages were written over or \
+         dropped in memory, or are still dirty there; with --final-sync none is at the end."
     ))
 }
 

@@ -59,8 +59,8 @@ pub struct Series {
     pub moved_pages: Vec<u64>,
     /// Blocks erased.
     pub erases: Vec<u64>,
-    /// Share of the dies' time in which they worked. Cleaning in idle time counts when the next
-    /// request comes, so a short interval can exceed 1.
+    /// Share of the dies' time in which they worked. Of a replay it counts where it is issued, and
+    /// cleaning in idle time when the next request comes, so an interval can exceed 1.
     pub die_busy: Vec<f64>,
     /// Free lines at the end of the interval.
     pub free_lines: Vec<u32>,

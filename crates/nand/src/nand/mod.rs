@@ -172,7 +172,8 @@ impl Nand {
         std::mem::swap(&mut self.timeline, &mut other.timeline);
     }
 
-    /// Returns what each die has done until `at` since the power was switched on.
+    /// Returns the work of each die since the power was switched on: until `at`, which is not before
+    /// the last command, and what was issued.
     pub fn die_use(&self, at: SimTime) -> impl Iterator<Item = DieUse> {
         self.timeline.die_use(at)
     }

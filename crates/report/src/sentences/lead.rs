@@ -56,7 +56,7 @@ impl Measure {
 pub(super) fn ranked(mut sides: Vec<Side>, is_paced: bool) -> (Vec<Side>, String) {
     let rate =
         if sides.iter().any(|side| side.mb_per_s > 0.0) { Measure::Rate } else { Measure::Calls };
-    let telling = telling_kind(&sides, rate);
+    let telling = telling_kind(&sides, rate).filter(|_| !is_paced);
     let kind = telling.or_else(|| busiest_kind(&sides));
     let by_rate = !is_paced && telling.is_none() && spread(&sides, rate) > TIE;
     let measure = if by_rate { rate } else { kind.map_or(rate, Measure::Latency) };
@@ -72,7 +72,7 @@ pub(super) fn ranked(mut sides: Vec<Side>, is_paced: bool) -> (Vec<Side>, String
 }
 
 /// The kind of call whose p99 differs most, where rates are near to each other and this p99 is far
-/// apart: pauses between calls (`thinktime`, `rate`) level rates, and hide what calls take.
+/// apart, such as with pauses between calls (`thinktime`, `rate`), which level rates.
 fn telling_kind(sides: &[Side], rate: Measure) -> Option<usize> {
     let is_everywhere = |kind: &usize| {
         sides.iter().all(|side| side.p99_ns[*kind] > 0.0)

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(value("1:2").range_or_one(Value::size), Ok((1, 2)));
         assert_eq!(value("7").range_or_one(Value::size), Ok((7, 7)));
         assert_eq!(value("a").range_or_one(Value::size), Err(SIZE), "not a wrong range");
-        assert_eq!(value("1-a").range_or_one(Value::size), Err(RANGE));
+        assert_eq!(value("1-a").range_or_one(Value::size), Err(SIZE));
         assert_eq!(value("7").range(Value::size), Err(RANGE));
     }
 }

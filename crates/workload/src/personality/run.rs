@@ -270,8 +270,8 @@ impl Workload for PersonalityWorkload {
         self.decide(t, now)
     }
 
-    /// Of its runtime or of its operations, whichever ends it first; a count that a flowop ends the
-    /// run at is not looked at.
+    /// Of its runtime or of its operations, whichever ends it first; `finishoncount` and
+    /// `finishonbytes` are not considered.
     fn share_done(&self, now: SimTime) -> Option<f64> {
         let part = |done: f64, whole: f64| if whole > 0.0 { (done / whole).min(1.0) } else { 1.0 };
         let time = self.begin.zip(self.plan.runtime).map(|(begin, runtime)| {
