@@ -1,7 +1,7 @@
 //! Results of runs, held in Rust.
 
 use dovetail_cli::call;
-use dovetail_lab::results::{RunResult, SCHEMA, SCHEMA_VERSION};
+use dovetail_lab::results::{RunResult, SCHEMA, SchemaError, check_schema};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -11,8 +11,6 @@ use crate::frame::Frame;
 
 /// End of a sentence: what can be given instead.
 const GIVE: &str = "give what bench or replay wrote with --json";
-/// Schemas of version 1.
-const OLD_SCHEMAS: [&str; 2] = ["dovetail-bench", "dovetail-replay"];
 
 /// Results of a bench or a replay.
 #[pyclass(frozen, module = "dovetail._dovetail")]
@@ -35,26 +33,13 @@ impl Results {
             let mut figures = value.as_object().into_iter().flat_map(|all| all.values());
             figures.any(|figure| figure["results"]["schema"] == SCHEMA)
         };
-        let is_earlier = OLD_SCHEMAS.iter().any(|old| value["schema"] == *old);
-        if value["schema"] != SCHEMA && !is_earlier {
-            return Err(match is_of_figures() {
-                true => "is of `dovetail reproduce`: give the results of one of its figures".into(),
-                false => format!("has no results of dovetail: {GIVE}"),
-            });
-        }
-        let (version, ours) = (value["version"].as_u64().unwrap_or(0), u64::from(SCHEMA_VERSION));
-        if is_earlier || version < ours {
-            return Err(format!(
-                "was written by an earlier version of dovetail (this one reads results of version \
-                 {ours}): run it again"
-            ));
-        }
-        if version > ours {
-            return Err(format!(
-                "was written by a later version of dovetail (results of version {version}, this \
-                 one reads {ours}): use that one"
-            ));
-        }
+        check_schema(&value).map_err(|error| match error {
+            SchemaError::Other if is_of_figures() => {
+                "is of `dovetail reproduce`: give the results of one of its figures".into()
+            }
+            SchemaError::Other => format!("{error}: {GIVE}"),
+            version => version.to_string(),
+        })?;
         let results: dovetail_lab::results::Results =
             serde_json::from_value(value).map_err(|error| format!("is damaged: {error}"))?;
         Ok(results.into())

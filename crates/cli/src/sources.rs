@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use dovetail_lab::compare::Run;
-use dovetail_lab::results::{SCHEMA, SCHEMA_VERSION};
+use dovetail_lab::results::{SCHEMA, SchemaError, check_schema};
 use dovetail_sweep::{Record, Sweep};
 use serde_json::Value;
 
@@ -15,8 +15,6 @@ use crate::output::is_stdout;
 /// End of a sentence: the sources that can be given instead.
 const GIVE: &str =
     "give a file that bench, replay or reproduce wrote with --json=FILE, or the folder of a sweep";
-/// Schemas of version 1.
-const OLD_SCHEMAS: [&str; 2] = ["dovetail-bench", "dovetail-replay"];
 /// Beginnings of paths that describe stack, drive and trace: no figures.
 const SETUP: [&str; 5] = ["stack.", "drive.", "replay.", "trace.name", "trace.format"];
 /// The axis of a sweep whose points are repetitions.
@@ -61,18 +59,10 @@ fn parse(text: &str) -> Result<Source, String> {
     }
     let value: Value =
         serde_json::from_str(text).map_err(|error| format!("is no JSON ({error}): {GIVE}"))?;
-    if OLD_SCHEMAS.iter().any(|old| value["schema"] == *old) {
-        return Err(earlier());
-    }
-    if value["schema"] == SCHEMA {
-        return match value["version"].as_u64() {
-            Some(version) if version == u64::from(SCHEMA_VERSION) => Ok(Source::Results(value)),
-            Some(version) if version > u64::from(SCHEMA_VERSION) => Err(format!(
-                "was written by a later version of dovetail (results of version {version}, this one \
-                 reads {SCHEMA_VERSION}): use that one"
-            )),
-            _ => Err(earlier()),
-        };
+    match check_schema(&value) {
+        Ok(()) => return Ok(Source::Results(value)),
+        Err(SchemaError::Other) => {}
+        Err(version) => return Err(version.to_string()),
     }
     if value.get("fio version").is_some() {
         return Err(format!("is JSON as of fio (--fio-json), which has not all figures: {GIVE}"));
@@ -84,15 +74,8 @@ fn parse(text: &str) -> Result<Source, String> {
         {
             Ok(Source::Figures(figures))
         }
-        _ => Err(format!("has no results of dovetail: {GIVE}")),
+        _ => Err(format!("{}: {GIVE}", SchemaError::Other)),
     }
-}
-
-fn earlier() -> String {
-    format!(
-        "was written by an earlier version of dovetail (this one reads results of version \
-         {SCHEMA_VERSION}): run it again"
-    )
 }
 
 impl Source {
@@ -206,7 +189,8 @@ fn without_runs(name: &str, labels: &BTreeSet<String>, error: Option<&str>) -> V
     labels.iter().map(|label| run(format!("{name}, {label}"))).collect()
 }
 
-/// A run for each row of a sweep's table, named by its point's values without the seed.
+/// A run for each row of a sweep's table, named by its point's values without the seed; points
+/// without a record have none.
 fn runs_of_sweep(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Vec<Run> {
     let mut all = Vec::new();
     let labels = labels(records);
@@ -216,11 +200,7 @@ fn runs_of_sweep(sweep: &Sweep, records: &BTreeMap<u32, Record>) -> Vec<Run> {
         let name = values.iter().map(|(axis, value)| format!("{axis}={value}"));
         let name = name.collect::<Vec<_>>().join(" ");
         let name = if name.is_empty() { "all".to_string() } else { name };
-        let Some(record) = records.get(&point.number) else {
-            let error = "a point of the sweep is missing";
-            all.extend(without_runs(&name, &labels, Some(error)));
-            continue;
-        };
+        let Some(record) = records.get(&point.number) else { continue };
         for row in &record.runs {
             let mut run = run_of(row.iter().map(|(path, value)| (path.as_str(), value)));
             run.name.clone_from(&name);
@@ -301,7 +281,6 @@ mod tests {
         assert_eq!(runs[2].error.as_deref(), Some("full"));
         let sweep = Sweep::parse(text, "s").unwrap();
         let runs = Source::Sweep(Box::new(sweep), BTreeMap::new()).runs().unwrap();
-        let is_missing = |run: &Run| run.error.as_deref().is_some_and(|e| e.contains("missing"));
-        assert!(runs.len() == 2 && runs.iter().all(is_missing), "{runs:?}");
+        assert!(runs.is_empty(), "no point is finished: {runs:?}");
     }
 }

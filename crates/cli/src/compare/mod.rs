@@ -103,7 +103,7 @@ fn is_changed(both: &Compared<'_>) -> bool {
 fn perform(arguments: &Arguments) -> Result<bool, Failure> {
     let (mut a, mut b) = (read(&arguments.a)?, read(&arguments.b)?);
     let unfinished = finished::leave_out_unfinished([&mut a, &mut b]);
-    let (of_a, of_b) = (finished::runs(&a)?, finished::runs(&b)?);
+    let (of_a, of_b) = (a.runs()?, b.runs()?);
     let is_headline = |path: &str| HEADLINES.iter().any(|headline| headline.path == path);
     let is_asked = |path: &str| arguments.all || is_headline(path);
     let (both, only) = compare(&of_a, &of_b, arguments.threshold, is_asked);

@@ -13,6 +13,7 @@ mod map_cache;
 mod notes;
 mod provenance;
 mod requests;
+mod schema;
 mod series;
 mod totals;
 mod workload;
@@ -38,6 +39,7 @@ pub use map_cache::{ByUse, MapCacheResult, ReadAndWrite};
 pub(crate) use notes::notes;
 pub use provenance::{JobSource, OptionsResult, Provenance};
 pub use requests::{RemapResult, RepeatResult, RepeatsResult, RequestResult, RequestsResult};
+pub use schema::{SCHEMA, SCHEMA_VERSION, SchemaError, check_schema};
 pub use series::{ScatterPoint, Series};
 pub use totals::{DriveTotals, Totals};
 pub use workload::{
@@ -46,12 +48,6 @@ pub use workload::{
 };
 
 pub use zone_log::ZoneLogResult;
-
-/// The name of the schema in the field `schema`.
-pub const SCHEMA: &str = "dovetail-results";
-/// The version of the schema. It rises when a field changes its meaning or goes; new fields do not
-/// raise it.
-pub const SCHEMA_VERSION: u32 = 2;
 
 /// Counts by name.
 pub type Counts = BTreeMap<String, u64>;
