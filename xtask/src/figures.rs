@@ -1,20 +1,62 @@
 //! All figures of the papers, run one after the other, and the table of their statements.
 //!
-//! `docs/figures/reduced.json` and `full.json` hold the statements of the last runs, and
-//! `docs/figures.md` and the tables of `docs/answers.md` are made of them: nothing in them is typed.
+//! `docs/figures/reduced.json`, `full.json` and `scales.json` hold the statements of the last runs,
+//! and `docs/figures.md` and the tables of `docs/answers.md` are made of them: nothing in them is
+//! typed.
 
-use std::fmt::Write;
+mod page;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
 use crate::{answers_page, run};
+use page::{Results, comparisons, page};
 
-const SIZES: [&str; 2] = ["reduced", "full"];
-/// Figures that cannot differ: workloads that are made after a paper's figures of them, and the
-/// arithmetic of a paper, done again.
-const INPUTS: [&str; 2] = ["mapcache-table-1", "iplfs-tables-1-2"];
+/// A size at which figures are run.
+enum Size {
+    /// Each at its default scale.
+    Reduced,
+    /// The papers' own.
+    Full,
+    /// Each at several scales, as the command line of `reproduce` takes them.
+    Scales(String),
+}
+
+impl Size {
+    /// The name of the file with its results.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Reduced => "reduced",
+            Self::Full => "full",
+            Self::Scales(_) => "scales",
+        }
+    }
+
+    fn options(&self) -> Vec<&str> {
+        match self {
+            Self::Reduced => vec![],
+            Self::Full => vec!["--full"],
+            Self::Scales(scales) => vec!["--scales", scales],
+        }
+    }
+
+    /// What is kept of a figure that was run.
+    fn kept(&self, figure: &Value) -> Value {
+        match self {
+            Self::Reduced | Self::Full => json!({
+                "scale": figure["results"]["scale"],
+                "comparisons": figure["comparisons"],
+            }),
+            Self::Scales(_) => {
+                let statements = figure["statements"].as_array().map_or(&[][..], Vec::as_slice);
+                let judged = statements.iter().filter(|row| row["rule"] != "");
+                json!({ "scales": figure["scales"], "statements": judged.collect::<Vec<_>>() })
+            }
+        }
+    }
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -31,38 +73,49 @@ fn load(size: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs figures and renews the table: `[--full] [FIGURE...]`. Without a name all of them, but those
-/// that this commit has run already. A figure that was ended goes on with the runs that are left,
-/// if the program is the same. `--render` renews the table alone.
+/// The size that is asked for, and the figures.
+fn asked(arguments: &[String]) -> Result<(Size, &[String]), String> {
+    match arguments {
+        [option, names @ ..] if option == "--full" => Ok((Size::Full, names)),
+        [option, scales, names @ ..] if option == "--scales" && !names.is_empty() => {
+            Ok((Size::Scales(scales.clone()), names))
+        }
+        [option, ..] if option == "--scales" => {
+            Err("--scales takes scales and figures: --scales 1/32,1/16,1/8 answers".into())
+        }
+        names => Ok((Size::Reduced, names)),
+    }
+}
+
+/// Runs figures and renews the table: `[--full | --scales LIST] [FIGURE...]`. Without a name all of
+/// them, but those that this commit has run already. A figure that was ended goes on with the runs
+/// that are left, if the program is the same. `--render` renews the table alone.
 pub(crate) fn figures(arguments: &[String]) -> Result<(), String> {
     if arguments == ["--render"] {
         return render();
     }
     let all = all_figures()?;
-    let (sizes, named): (Vec<_>, Vec<_>) =
-        arguments.iter().partition(|argument| *argument == "--full");
-    let is_full = !sizes.is_empty();
+    let (size, named) = asked(arguments)?;
     if let Some(unknown) = named.iter().find(|name| !all.contains(name)) {
         return Err(format!("there is no figure {unknown}; there are: {}", all.join(", ")));
     }
-    let size = SIZES[usize::from(is_full)];
     run(Command::new(env!("CARGO")).args(["build", "--release", "-p", "dovetail-cli"]))?;
     let commit = commit()?;
-    let mut done = load(size)?;
+    let mut done = load(size.name())?;
     done.retain(|name, _| all.contains(name));
     let mut failed = Vec::new();
     for name in all {
         let is_done = done.get(&name).is_some_and(|figure| figure["commit"] == commit.as_str());
-        let is_wanted = if named.is_empty() { !is_done } else { named.contains(&&name) };
+        let is_wanted = if named.is_empty() { !is_done } else { named.contains(&name) };
         if !is_wanted {
             continue;
         }
-        match perform(&name, size) {
+        match perform(&name, &size) {
             Ok(mut figure) => {
                 figure["commit"] = commit.as_str().into();
                 done.insert(name.clone(), figure);
-                save(&results_of(size), &done)?;
-                let runs = runs_of(&name, size);
+                save(&results_of(size.name()), &done)?;
+                let runs = runs_of(&name, &size);
                 std::fs::remove_dir_all(&runs)
                     .map_err(|error| format!("{}: {error}", runs.display()))?;
             }
@@ -104,21 +157,20 @@ fn name_of(path: &Path) -> Result<String, String> {
 }
 
 /// The folder of a figure's finished runs, until all are.
-fn runs_of(name: &str, size: &str) -> PathBuf {
-    root().join(format!("target/figure-runs-{name}-{size}"))
+fn runs_of(name: &str, size: &Size) -> PathBuf {
+    root().join(format!("target/figure-runs-{name}-{}", size.name()))
 }
 
-/// Runs a figure; its scale and its statements.
-fn perform(name: &str, size: &str) -> Result<Value, String> {
+/// Runs a figure; what is kept of it.
+fn perform(name: &str, size: &Size) -> Result<Value, String> {
     let file = root().join(format!("target/figure-{name}.json"));
     let mut command = Command::new(root().join("target/release/dovetail"));
     command.args(["reproduce", name, "--json"]).arg(&file);
     command.arg("--keep").arg(runs_of(name, size));
-    run(command.args((size == "full").then_some("--full")))?;
+    run(command.args(size.options()))?;
     let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
     let all: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let figure = &all[name];
-    Ok(json!({ "scale": figure["results"]["scale"], "comparisons": figure["comparisons"] }))
+    Ok(size.kept(&all[name]))
 }
 
 fn save(path: &Path, figures: &Map<String, Value>) -> Result<(), String> {
@@ -126,9 +178,14 @@ fn save(path: &Path, figures: &Map<String, Value>) -> Result<(), String> {
     std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// The results of all sizes.
+fn results() -> Result<Results, String> {
+    Ok(Results { reduced: load("reduced")?, full: load("full")?, scales: load("scales")? })
+}
+
 fn render() -> Result<(), String> {
     let path = root().join("docs/figures.md");
-    let page = page(&all_figures()?, &load("reduced")?, &load("full")?);
+    let page = page(&all_figures()?, &results()?);
     std::fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))?;
     let path = root().join("docs/answers.md");
     std::fs::write(&path, answers_page()?).map_err(|error| format!("{}: {error}", path.display()))
@@ -143,111 +200,14 @@ fn answers_page() -> Result<String, String> {
     answers_page::renewed(&there, reduced.get("answers").map_or(&[], comparisons))
 }
 
-/// Is true for a row that counts: a statement that a paper makes of its results. Our own
-/// statements do not, nor do inputs that are held against their source.
-fn counts(name: &str, row: &Value) -> bool {
-    let is_ours = row["paper"].as_str().is_some_and(|paper| paper.starts_with("none: "));
-    !is_ours && !INPUTS.contains(&name)
-}
-
-/// The rows that count.
-fn counted(results: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    results
-        .iter()
-        .flat_map(|(name, figure)| comparisons(figure).iter().filter(move |row| counts(name, row)))
-}
-
-/// The page: a table for each figure, and how many statements agree.
-fn page(names: &[String], reduced: &Map<String, Value>, full: &Map<String, Value>) -> String {
-    let mut page = "# The papers' figures, run again\n\n\
-        Made by `cargo xtask figures` (default scales) and `cargo xtask figures --full` (the papers' own sizes). \
-        \"Shown\" is a result of ours that no paper makes a statement about. Statements of ours, the inputs of mapcache-table-1 and the arithmetic of iplfs-tables-1-2 are not counted. Causes of what differs, with the \
-        experiments that show them: [figures-causes.md](figures-causes.md).\n\n"
-        .to_string();
-    for (size, results) in SIZES.into_iter().zip([reduced, full]) {
-        let count = |verdict: &str| {
-            counted(results).filter(|comparison| comparison["verdict"] == verdict).count()
-        };
-        let (agree, differ) = (count("agrees"), count("differs"));
-        if agree + differ > 0 {
-            let title =
-                if size == "full" { "At the papers' own sizes" } else { "At the default scales" };
-            let _ = writeln!(
-                page,
-                "{title} {agree} of {} statements agree ({:.0} %), in {} figures.\n",
-                agree + differ,
-                100.0 * agree as f64 / (agree + differ) as f64,
-                results.len()
-            );
-        }
-    }
-    let missing: Vec<&str> =
-        names.iter().map(String::as_str).filter(|name| !full.contains_key(*name)).collect();
-    if !missing.is_empty() {
-        let _ = writeln!(page, "Not run at full size: {}.\n", missing.join(", "));
-    }
-    for name in names {
-        page += &section(name, reduced.get(name), full.get(name));
-    }
-    page
-}
-
-fn comparisons(figure: &Value) -> &[Value] {
-    figure["comparisons"].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// A figure's table: its statements in the order of the run at the default scale.
-fn section(name: &str, reduced: Option<&Value>, full: Option<&Value>) -> String {
-    let Some(first) = reduced.or(full) else { return String::new() };
-    let scale = reduced.and_then(|figure| figure["scale"].as_f64()).unwrap_or(1.0);
-    let at = if scale < 1.0 { format!("1/{:.0}", 1.0 / scale) } else { "full size".into() };
-    let beside = full.filter(|_| scale < 1.0);
-    let commit = |figure: &Value| figure["commit"].as_str().unwrap_or_default().to_owned();
-    let run_at = match beside.map(commit).filter(|full| *full != commit(first)) {
-        Some(full) => format!("{}, at full size at {full}", commit(first)),
-        None => commit(first),
-    };
-    let mut out = format!("## {name}\n\nRun at {run_at}.\n\n| | paper | ours, {at} |");
-    out += if beside.is_some() {
-        " ours, full size | agreement is | |\n"
-    } else {
-        " agreement is | |\n"
-    };
-    out += if beside.is_some() { "|---|---|---|---|---|---|\n" } else { "|---|---|---|---|---|\n" };
-    for row in comparisons(first) {
-        let same = |figure| comparisons(figure).iter().find(|other| other["what"] == row["what"]);
-        let beside_row = beside.and_then(same);
-        let other = beside.map(|_| {
-            format!(" {} |", beside_row.map_or_else(String::new, |other| cell(&other["ours"])))
-        });
-        let verdicts = [Some(row), beside_row];
-        let verdicts: Vec<&str> =
-            verdicts.into_iter().flatten().filter_map(|row| row["verdict"].as_str()).collect();
-        let _ = writeln!(
-            out,
-            "| {} | {} | {} |{} {} | {} |",
-            cell(&row["what"]),
-            cell(&row["paper"]),
-            cell(&row["ours"]),
-            other.unwrap_or_default(),
-            cell(&row["rule"]),
-            verdicts.join(", ")
-        );
-    }
-    out + "\n"
-}
-
-fn cell(value: &Value) -> String {
-    value.as_str().unwrap_or_default().replace('|', "\\|")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::page::counted;
     use super::*;
 
     #[test]
     fn the_table_is_what_the_results_say() {
-        let page = page(&all_figures().unwrap(), &load("reduced").unwrap(), &load("full").unwrap());
+        let page = page(&all_figures().unwrap(), &results().unwrap());
         let there = std::fs::read_to_string(root().join("docs/figures.md")).unwrap();
         assert!(page == there, "docs/figures.md was edited by hand: cargo xtask figures renews it");
     }

@@ -171,7 +171,7 @@ const CHORES: [Chore; 32] = [
     },
     Chore {
         name: "figures",
-        about: "run the papers' figures and renew docs/figures.md: cargo xtask figures [--full] [FIGURE...] (15 minutes; hours with --full, goes on where it was stopped; --render: the page alone)",
+        about: "run the papers' figures and renew docs/figures.md: cargo xtask figures [--full | --scales LIST] [FIGURE...] (15 minutes; hours with --full, goes on where it was stopped; --scales 1/64,1/32,1/16: from which scale on results stay; --render: the page alone)",
         run: figures::figures,
     },
     Chore {

@@ -122,10 +122,16 @@ impl Rig {
     }
 
     /// Writes so many blocks of both kinds.
-    fn write_both(&mut self, cache: Cache, blocks: u64) -> Result<(), BenchError> {
+    fn write_both(
+        &mut self,
+        setting: &Setting<'_>,
+        cache: Cache,
+        blocks: u64,
+    ) -> Result<(), BenchError> {
         let [small, large] = if cache.placed { [1, 2] } else { [0, 0] };
         // of LARGE blocks each: one write of large objects, or as many small ones
         for _ in 0..blocks / LARGE {
+            setting.go_on()?;
             if self.rng.chance(cache.share) {
                 for _ in 0..LARGE {
                     let at = Lba(self.rng.below(self.small_blocks));
@@ -147,12 +153,11 @@ impl Rig {
 }
 
 fn outcome(setting: &Setting<'_>, profile: &Profile, cache: Cache) -> Result<Outcome, BenchError> {
-    setting.go_on()?;
     let mut rig = Rig::new(setting, profile, cache)?;
     let blocks = rig.drive.config().user_blocks;
-    rig.write_both(cache, WARM * blocks)?;
+    rig.write_both(setting, cache, WARM * blocks)?;
     let before = rig.report()?;
-    rig.write_both(cache, MEASURED * blocks)?;
+    rig.write_both(setting, cache, MEASURED * blocks)?;
     let after = rig.report()?;
     let written = |report: &PlacementReport| (report.media_bytes, report.host_bytes);
     let ((media, host), (media_0, host_0)) = (written(&after), written(&before));
