@@ -267,24 +267,46 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn placement_pays_for_a_cache_that_takes_all_of_the_drive() {
-        let stop = AtomicBool::new(false);
+    fn with_setting<R>(stop: &AtomicBool, work: impl FnOnce(&Setting<'_>) -> R) -> R {
         // as large as word lines allow; the drive keeps its number of reclaim units
         let scale = "1/256".parse().unwrap();
+        let changes = crate::Changes::default();
         let setting = Setting {
             scale,
             seed: 1,
             threads: 1,
-            stop: &stop,
+            stop,
             clock: None,
-            changes: &crate::Changes::default(),
+            changes: &changes,
             finished: None,
         };
-        let few = Cache { used: 0.6, ..Cache::PAPER };
+        work(&setting)
+    }
+
+    #[test]
+    fn placement_pays_for_a_cache_that_takes_all_of_the_drive() {
+        with_setting(&AtomicBool::new(false), |setting| {
+            let few = Cache { used: 0.6, ..Cache::PAPER };
+            let profile = Profile::load(DRIVE).unwrap();
+            let seen = |cache| outcome(setting, &profile, cache).unwrap();
+            let (mixed, placed) = (seen(few.mixed()), seen(few));
+            assert!(placed.waf < 1.05 && placed.waf < mixed.waf, "{} to {}", mixed.waf, placed.waf);
+        });
+    }
+
+    #[test]
+    fn a_run_stops_before_its_end() {
+        let stop = AtomicBool::new(false);
         let profile = Profile::load(DRIVE).unwrap();
-        let seen = |cache| outcome(&setting, &profile, cache).unwrap();
-        let (mixed, placed) = (seen(few.mixed()), seen(few));
-        assert!(placed.waf < 1.05 && placed.waf < mixed.waf, "{} to {}", mixed.waf, placed.waf);
+        let stopped = std::thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                with_setting(&stop, |setting| outcome(setting, &profile, Cache::PAPER).map(|_| ()))
+            });
+            // far less than a run takes
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            run.join().unwrap()
+        });
+        assert!(matches!(stopped, Err(BenchError::Stopped)), "{stopped:?}");
     }
 }
