@@ -103,12 +103,14 @@ pub fn parse(text: &str) -> Result<Vec<Action>, ParseError> {
     Ok(actions)
 }
 
-/// Recognises a workload: the first line with words on it begins with an operation.
+/// Recognises a workload: at least half of the lines with words on them begin with an operation, so
+/// that a misspelt one is told as such.
 pub fn is_one(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut words =
-        text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
-    words.next().is_some_and(|word| USAGE.iter().any(|(name, _)| *name == word))
+    let words = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
+    let is_operation = |word: &str| USAGE.iter().any(|(name, _)| *name == word);
+    let (operations, others): (Vec<&str>, Vec<&str>) = words.partition(|word| is_operation(word));
+    !operations.is_empty() && operations.len() >= others.len()
 }
 
 fn line_to_action(words: &[&str], fill: u8) -> Result<Action, String> {
@@ -470,6 +472,8 @@ mod tests {
         assert!(is_one(text));
         assert_eq!(show_all(&parse(text).unwrap()), "write foo 4096 1048576 1\n");
         assert!(!is_one("[global]\nrw=read\n"));
+        assert!(is_one("wirte foo 4K 1M\nsync"), "a misspelt first operation");
+        assert!(!is_one("[job]\nrw=write\nsync\n") && !is_one(""));
     }
 
     #[test]
