@@ -3,6 +3,8 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
+use crate::table::{list_width, wrap};
+
 /// A figure by its name, and how it is read off a run; `None` where a run has no such figure.
 pub(crate) type Figure<R> = (&'static str, fn(&R) -> Option<f64>);
 
@@ -14,25 +16,57 @@ pub(crate) fn at_least_one(ns: u64) -> Option<f64> {
     (ns > 0).then_some(ns as f64)
 }
 
-/// By how much each figure of each variant differs from `base`.
+/// By how much each figure of each variant differs from `base`; below the table, the assumed figures
+/// with which none does.
 pub(crate) fn table<R>(
     figures: &[Figure<R>],
     base: &R,
     changes: &[Change],
     variants: &[R],
 ) -> String {
+    let percents = |variant| -> Vec<String> {
+        figures.iter().map(|(_, figure)| percent(figure(base), figure(variant))).collect()
+    };
+    let rows: Vec<(&Change, Vec<String>)> =
+        changes.iter().zip(variants.iter().map(percents)).collect();
+    let is_moving = |name: &str| {
+        rows.iter().any(|([of, ..], row)| of == name && row.iter().any(|it| is_change(it)))
+    };
+    let (moving, still): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|([name, ..], _)| is_moving(name));
+    let mut text = String::new();
+    if !moving.is_empty() {
+        text += &changes_table(figures.iter().map(|(name, _)| *name), &moving);
+    }
+    let mut names: Vec<&str> = still.iter().map(|([name, ..], _)| name.as_str()).collect();
+    names.dedup();
+    if !names.is_empty() {
+        let said = format!("nothing moves by 0.05 % with {}", names.join(", "));
+        text += &wrap(&said, list_width(), "  ");
+    }
+    text
+}
+
+fn changes_table<'f>(
+    figures: impl Iterator<Item = &'f str>,
+    rows: &[&(&Change, Vec<String>)],
+) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let names = figures.iter().map(|(name, _)| (*name).to_owned());
-    table.set_header(["assumed figure", "from", "to"].map(String::from).into_iter().chain(names));
-    for (change, variant) in changes.iter().zip(variants) {
-        let percents = figures.iter().map(|(_, figure)| percent(figure(base), figure(variant)));
-        table.add_row(change.iter().cloned().chain(percents));
+    // a word a line, so that the table fits into 80 columns
+    let titles = ["assumed figure", "from", "to"].map(String::from);
+    table.set_header(titles.into_iter().chain(figures.map(|name| name.replace(' ', "\n"))));
+    for (change, percents) in rows {
+        table.add_row(change.iter().chain(percents));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
+}
+
+fn is_change(percent: &str) -> bool {
+    !["=", "-"].contains(&percent)
 }
 
 fn percent(base: Option<f64>, variant: Option<f64>) -> String {
@@ -42,5 +76,26 @@ fn percent(base: Option<f64>, variant: Option<f64>) -> String {
             percent => format!("{percent:+.1} %"),
         },
         _ => "-".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_move_nothing_are_named_once() {
+        let figures: [Figure<f64>; 2] = [("write p50", |run| Some(*run)), ("flush p99", |_| None)];
+        let change = |name: &str, to: &str| [name.to_string(), "2".into(), to.into()];
+        let changes = [
+            change("a.one", "1"),
+            change("a.one", "4"),
+            change("b.two", "1"),
+            change("b.two", "4"),
+        ];
+        let text = table(&figures, &10.0, &changes, &[10.0, 10.0, 10.0, 11.0]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[4], "nothing moves by 0.05 % with a.one", "{text}");
+        assert!(lines[2].ends_with(" =      -") && lines[3].contains("+10.0 %"), "{text}");
     }
 }

@@ -142,6 +142,19 @@ pub(crate) fn list_width() -> usize {
     terminal_width().map_or(usize::MAX, |width| width.clamp(60, 200))
 }
 
+/// A paragraph in lines of at most `width`: the first is indented as the text is, the others by
+/// `indent`. No word is broken.
+pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let first = &text[..text.len() - text.trim_start().len()];
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let options = textwrap::Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(indent)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::fill(&words.join(" "), options) + "\n"
+}
+
 /// A table of words within a width: no word is broken, the last column gets what is left. Words
 /// longer than that go beyond it.
 pub(crate) fn of_words(header: &[&str], rows: &[Vec<String>], width: usize) -> String {

@@ -4,7 +4,7 @@ use dovetail_lab::compare::{Change, Compared, HEADLINES, Headline, Unit, Verdict
 use dovetail_time::{SimSpan, format_bytes};
 
 use super::{Found, is_changed};
-use crate::table::{digits, list_width};
+use crate::table::{digits, list_width, wrap};
 
 /// Descriptions that differ and are named; the JSON has all.
 const SETUP_SHOWN: usize = 8;
@@ -255,21 +255,10 @@ fn table(rows: &[[String; 6]], width: usize) -> String {
     all().map(line).collect()
 }
 
-/// A paragraph in lines of at most `width`, the later ones indented as the first.
+/// A paragraph in lines of at most `width`, the later ones indented by two more than the first.
 fn wrapped(text: &str, width: usize) -> String {
-    let indent = text.len() - text.trim_start().len();
-    let mut lines = vec![" ".repeat(indent)];
-    for word in text.split_whitespace() {
-        let last = lines.len() - 1;
-        let (len, is_first) = (lines[last].chars().count(), lines[last].trim().is_empty());
-        if !is_first && len + 1 + word.chars().count() > width {
-            lines.push(format!("{}{word}", " ".repeat(indent + 2)));
-        } else {
-            lines[last] += if is_first { "" } else { " " };
-            lines[last] += word;
-        }
-    }
-    lines.join("\n") + "\n"
+    let indent = &text[..text.len() - text.trim_start().len()];
+    wrap(text, width, &format!("{indent}  "))
 }
 
 #[cfg(test)]

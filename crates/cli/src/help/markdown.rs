@@ -3,6 +3,8 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 
+use crate::table::wrap;
+
 /// A page at a width.
 pub(super) fn render(text: &str, width: usize) -> String {
     let mut out = String::new();
@@ -62,19 +64,7 @@ fn link(text: &str) -> Option<(&str, &str, &str)> {
 
 /// A paragraph in lines of at most `width` characters; those of a list's item stand behind its mark.
 fn wrapped(text: &str, width: usize) -> String {
-    let indent = if text.starts_with("- ") { "  " } else { "" };
-    let (mut out, mut line) = (String::new(), String::new());
-    for word in text.split_whitespace() {
-        let is_full = line.chars().count() + 1 + word.chars().count() > width;
-        if is_full && line.trim() != "" {
-            out += &format!("{line}\n");
-            line = format!("{indent}{word}");
-        } else {
-            line += if line.trim().is_empty() { "" } else { " " };
-            line += word;
-        }
-    }
-    out + &line + "\n"
+    wrap(text, width, if text.starts_with("- ") { "  " } else { "" })
 }
 
 fn table(rows: &[&str], width: usize) -> String {
