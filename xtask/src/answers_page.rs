@@ -6,6 +6,9 @@ use serde_json::Value;
 /// The drive and its fill unless a table says otherwise.
 const USUAL: &str = "12.5 % spare, 80 % full";
 
+/// The end of a table's name at full size.
+const FULL: &str = ", full size";
+
 /// A column: its title and its cell for a stack.
 type Column = (&'static str, Box<dyn Fn(&Runs<'_>, &str) -> Option<String>>);
 
@@ -120,15 +123,28 @@ fn table(columns: &[Column], runs: &Runs<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-/// The page with the tables made anew; its text stays.
-pub(crate) fn renewed(page: &str, rows: &[Value]) -> Result<String, String> {
+/// The page with the tables made anew of the rows at the default scale, and, where a mark ends in
+/// [`FULL`], of those at full size; its text stays.
+pub(crate) fn renewed(page: &str, rows: &[Value], full: &[Value]) -> Result<String, String> {
     let mut page = page.to_string();
     for (name, columns) in tables() {
-        let mark = format!("<!-- made: {name} -->\n");
-        let begin = page.find(&mark).ok_or_else(|| format!("docs/answers.md has no {mark}"))?;
-        let begin = begin + mark.len();
-        let end = page[begin..].find("\n\n").map_or(page.len(), |end| begin + end + 1);
-        page.replace_range(begin..end, &table(&columns, &Runs(rows))?);
+        let begin = place(&page, name).ok_or_else(|| format!("docs/answers.md has no {name}"))?;
+        replace_table(&mut page, begin, &table(&columns, &Runs(rows))?);
+        if let Some(begin) = place(&page, &format!("{name}{FULL}")) {
+            replace_table(&mut page, begin, &table(&columns, &Runs(full))?);
+        }
     }
     Ok(page)
+}
+
+/// The place behind the mark of a table.
+fn place(page: &str, name: &str) -> Option<usize> {
+    let mark = format!("<!-- made: {name} -->\n");
+    Some(page.find(&mark)? + mark.len())
+}
+
+/// Replaces what stands from `begin` up to an empty line.
+fn replace_table(page: &mut String, begin: usize, table: &str) {
+    let end = page[begin..].find("\n\n").map_or(page.len(), |end| begin + end + 1);
+    page.replace_range(begin..end, table);
 }

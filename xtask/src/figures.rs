@@ -196,8 +196,10 @@ fn answers_page() -> Result<String, String> {
     let path = root().join("docs/answers.md");
     let there = std::fs::read_to_string(&path);
     let there = there.map_err(|error| format!("{}: {error}", path.display()))?;
-    let reduced = load("reduced")?;
-    answers_page::renewed(&there, reduced.get("answers").map_or(&[], comparisons))
+    let (reduced, full) = (load("reduced")?, load("full")?);
+    let [reduced, full] =
+        [&reduced, &full].map(|all| all.get("answers").map_or(&[][..], comparisons));
+    answers_page::renewed(&there, reduced, full)
 }
 
 #[cfg(test)]
