@@ -19,7 +19,7 @@ pub(crate) const FIGURE: Figure = Figure {
             Page-mapped drives clean when 4 % of the spare lines are left, and keep what they move apart. \
             Five jobs: random updates of 4 KiB with an fsync after every 16th; a file server with files of 2 MiB; TPC-C on MariaDB, recorded; a mail server; a cache \
             with 4 % of small objects at random places, which the program calls short-lived, and large ones round and round. With other files the data take \
-            50, 65 or 80 % of 32 GiB. Sizes and pace are assumed. At the end the power is cut and the volume mounted again. A stack that runs out of space says so.",
+            50, 65 or 80 % of 32 GiB. FSDV's tool runs once a minute of the whole drive. Sizes and pace are assumed. At the end the power is cut and the volume mounted again. A stack that runs out of space says so.",
     reduced: 16,
     run,
     sensitivity: None,
@@ -68,7 +68,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let mut all: Option<Results> = None;
     for cell in Cell::all() {
         let (source, fill) = cell.work.at(setting, cell.fill)?;
-        let stacks = stacks::with_spare(cell.spare)?;
+        let stacks = stacks::with_spare(cell.spare, setting.scale)?;
         let plan = Plan { source: &source, fill, stacks, final_sync: false, restart: true };
         let mut results = setting.perform_until_full(&plan)?;
         results.runs.iter_mut().for_each(|run| run.label = cell.label(&run.stack.name));

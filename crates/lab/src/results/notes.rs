@@ -32,14 +32,18 @@ struct Facts {
     read_blocks: u64,
     /// Those of them that held nothing.
     empty_read_blocks: u64,
+    /// Runs of the devirtualizer; `None` without one.
+    devirtualizer_runs: Option<u64>,
+    /// Time of the measurement in seconds.
+    elapsed_s: f64,
 }
 
 /// A sentence, where the facts give reason for it.
 type Rule = fn(&Facts) -> Option<String>;
 
 /// All sentences, in their order. A further one is a rule here, with its facts above.
-const RULES: [Rule; 5] =
-    [never_cleaned, in_the_cache, little_written, stayed_in_memory, read_nothing];
+const RULES: [Rule; 6] =
+    [never_cleaned, in_the_cache, little_written, stayed_in_memory, read_nothing, pointers_stayed];
 
 /// The sentences about a run.
 pub(crate) fn notes(run: &RunResult, was_stopped: bool) -> Vec<String> {
@@ -67,6 +71,8 @@ impl Facts {
             fs_waf: run.totals.fs_waf,
             read_blocks: drive.read_blocks,
             empty_read_blocks: drive.empty_read_blocks,
+            devirtualizer_runs: run.devirtualize.as_ref().map(|devirtualizer| devirtualizer.count),
+            elapsed_s: run.totals.elapsed_s,
         }
     }
 }
@@ -131,6 +137,17 @@ fn read_nothing(facts: &Facts) -> Option<String> {
     })
 }
 
+/// A shrunk drive is written in less time, and the devirtualizer's times stay.
+fn pointers_stayed(facts: &Facts) -> Option<String> {
+    (facts.devirtualizer_runs == Some(0)).then(|| {
+        format!(
+            "The devirtualizer never ran in these {:.1} s, so that no pointer was rewritten: run \
+             longer, or let it begin earlier (--devirtualize every=5s).",
+            facts.elapsed_s
+        )
+    })
+}
+
 /// The sentence about the lifetime of a drive that was shrunk.
 pub(super) fn shrunk(run: &RunResult, scale: f64) -> Option<String> {
     (scale < 1.0 && run.lifetime.rated_years.is_some()).then(|| {
@@ -189,6 +206,17 @@ mod tests {
         assert_eq!([Some(1.0), None].map(of), [const { Vec::<String>::new() }; 2]);
         let [sentence] = of(Some(0.886)).try_into().unwrap();
         assert!(sentence.contains("0.89 times") && sentence.contains("--final-sync"), "{sentence}");
+    }
+
+    #[test]
+    fn a_run_too_short_for_the_devirtualizer_says_so() {
+        let of = |runs| Facts { devirtualizer_runs: runs, elapsed_s: 13.64, ..settled() };
+        let [sentence] = sentences(&of(Some(0))).try_into().unwrap();
+        assert!(sentence.contains("never ran in these 13.6 s"), "{sentence}");
+        assert_eq!(
+            [Some(1), None].map(|runs| sentences(&of(runs))),
+            [const { Vec::<String>::new() }; 2]
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The stacks of the comparison, all on the flash of femu-32g.
 
-use dovetail_lab::bench::{BenchError, Stack};
+use dovetail_lab::bench::{BenchError, Schedule, Stack};
+use dovetail_time::Ratio;
 
 use super::jobs::CAPACITY;
 use super::named;
@@ -21,9 +22,9 @@ pub(super) const NAMES: [&str; 12] = [
     "fsdv-ext4",
 ];
 
-/// The stacks with so many percent of spare flash.
-pub(super) fn with_spare(percent: f64) -> Result<Vec<Stack>, BenchError> {
-    NAMES.iter().map(|name| Ok(spare(lazily(load(name)?), percent))).collect()
+/// The stacks with so many percent of spare flash, for drives shrunk to `scale`.
+pub(super) fn with_spare(percent: f64, scale: Ratio) -> Result<Vec<Stack>, BenchError> {
+    NAMES.iter().map(|name| Ok(spare(lazily(load(name, scale)?), percent))).collect()
 }
 
 /// On a drive with so many percent of spare flash. One with zones has use for none: the file system
@@ -52,17 +53,20 @@ pub(crate) fn lazily(mut stack: Stack) -> Stack {
     stack
 }
 
-fn load(name: &str) -> Result<Stack, BenchError> {
+fn load(name: &str, scale: Ratio) -> Result<Stack, BenchError> {
     match name {
         "f2fs-lfs-streams" => Ok(named(name, Stack::load("f2fs-streams")?.with_mount("mode=lfs")?)),
-        "fsdv-ext4" => Ok(rewriting(Stack::load(name)?)),
+        "fsdv-ext4" => Ok(rewriting(Stack::load(name)?, scale)),
         name => Stack::load(name),
     }
 }
 
-/// FSDV on the flash of the others; map and batches as on its own drive.
-fn rewriting(stack: Stack) -> Stack {
-    let mut stack = Stack { drive: "femu-32g-log".into(), ..stack };
+/// FSDV on the flash of the others; map and batches as on its own drive. Its tool runs once a minute
+/// of the whole drive's time: a shrunk one is written in less.
+fn rewriting(stack: Stack, scale: Ratio) -> Stack {
+    let minute_us = (60e6 * scale.value()) as u64;
+    let schedule = Schedule { every: Some(format!("{minute_us}us")), ..Schedule::default() };
+    let mut stack = Stack { drive: "femu-32g-log".into(), devirtualize: Some(schedule), ..stack };
     let figures: [(&str, toml::Value); 4] = [
         ("ftl.map", "hash".into()),
         ("remap.pairs_per_command", 1012.into()),
@@ -85,7 +89,7 @@ mod tests {
             drive.nand.geometry.raw_bytes()
         };
         for percent in [7.0, 28.0] {
-            let stacks = with_spare(percent).unwrap();
+            let stacks = with_spare(percent, scale).unwrap();
             let flash: Vec<u64> = stacks.iter().map(raw).collect();
             // to a line
             let line = 256 * 4096 * 64 / 16;
