@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use crate::{answers_page, run};
-use page::{Results, comparisons, page};
+use page::{Results, comparisons, list, page};
 
 /// A size at which figures are run.
 enum Size {
@@ -42,7 +42,7 @@ impl Size {
         }
     }
 
-    /// What is kept of a figure that was run.
+    /// The part of a figure's results that is kept.
     fn kept(&self, figure: &Value) -> Value {
         match self {
             Self::Reduced | Self::Full => json!({
@@ -50,8 +50,7 @@ impl Size {
                 "comparisons": figure["comparisons"],
             }),
             Self::Scales(_) => {
-                let statements = figure["statements"].as_array().map_or(&[][..], Vec::as_slice);
-                let judged = statements.iter().filter(|row| row["rule"] != "");
+                let judged = list(figure, "statements").iter().filter(|row| row["rule"] != "");
                 json!({ "scales": figure["scales"], "statements": judged.collect::<Vec<_>>() })
             }
         }

@@ -71,8 +71,13 @@ pub(super) fn page(names: &[String], results: &Results) -> String {
     page
 }
 
+/// The list of a key; empty without one.
+pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
 pub(super) fn comparisons(figure: &Value) -> &[Value] {
-    figure["comparisons"].as_array().map_or(&[], Vec::as_slice)
+    list(figure, "comparisons")
 }
 
 /// A figure's table: its statements in the order of the run at the default scale.
@@ -126,8 +131,7 @@ fn scale_text(scale: &Value) -> String {
 
 /// "agrees", or the judgement at each scale if they are not the same.
 fn verdicts(row: &Value) -> String {
-    let verdicts = row["verdicts"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut verdicts: Vec<&str> = verdicts.iter().filter_map(Value::as_str).collect();
+    let mut verdicts: Vec<&str> = list(row, "verdicts").iter().filter_map(Value::as_str).collect();
     if verdicts.iter().all(|verdict| Some(verdict) == verdicts.first()) {
         verdicts.truncate(1);
     }
@@ -136,8 +140,7 @@ fn verdicts(row: &Value) -> String {
 
 /// A figure at several scales: its statements, and from which scale on each stays.
 fn scales_table(figure: &Value) -> String {
-    let array = |key: &str| figure[key].as_array().map_or(&[][..], Vec::as_slice);
-    let titles: Vec<String> = array("scales").iter().map(scale_text).collect();
+    let titles: Vec<String> = list(figure, "scales").iter().map(scale_text).collect();
     let commit = figure["commit"].as_str().unwrap_or_default();
     let mut out = format!(
         "Run at {commit} at {} scales; a result stays if it is judged the same, and moves by no more \
@@ -146,9 +149,8 @@ fn scales_table(figure: &Value) -> String {
         titles.join(" | "),
         "---|".repeat(titles.len())
     );
-    for row in array("statements") {
-        let ours = row["ours"].as_array().map_or(&[][..], Vec::as_slice);
-        let ours: Vec<String> = ours.iter().map(cell).collect();
+    for row in list(figure, "statements") {
+        let ours: Vec<String> = list(row, "ours").iter().map(cell).collect();
         let from = &row["stays_from"];
         let from = if from.is_null() { "moves".into() } else { scale_text(from) };
         let (what, ours, verdicts) = (cell(&row["what"]), ours.join(" | "), verdicts(row));
