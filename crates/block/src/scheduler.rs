@@ -49,9 +49,12 @@ pub enum SchedulingHint {
     /// its way. It comes last in a call, which holds no lock then: pages of later steps and later
     /// calls may be among those that it waits for.
     AwaitRoom(usize),
-    /// The call will not read this block before it has written it again. Nothing changes for a
-    /// drive, which learns of it by a discard; a simulation need not keep the content.
+    /// The file system will not read this block before it has written it again; recovery may until
+    /// the next [`Self::Committed`]. Nothing changes for a drive, which learns of it by a discard; a
+    /// simulation need not keep the content.
     Dead(Lba),
+    /// Recovery begins here from now on. It reads no block that was said to be dead before.
+    Committed,
 }
 
 /// A device as a file system issues commands to it: with hints for whoever schedules them.

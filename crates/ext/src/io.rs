@@ -303,6 +303,20 @@ impl<D: Scheduler> Io<D> {
         Ok(())
     }
 
+    /// The content of several blocks, each by a request of its own, all at once.
+    pub(crate) fn read_each(&mut self, blocks: &[u64]) -> Result<Vec<Content>, DeviceError> {
+        if self.per_lba() != 1 {
+            return blocks.iter().map(|&block| self.read(block)).collect();
+        }
+        let mut contents = vec![Content::Empty; blocks.len()];
+        let mut done = self.now();
+        for (content, &block) in contents.chunks_mut(1).zip(blocks) {
+            done = done.max(self.start_read(block, content)?);
+        }
+        self.wait_read(done);
+        Ok(contents)
+    }
+
     /// Goes on when the reads of this call are through, the last of them at `done`.
     pub(crate) fn wait_read(&mut self, done: SimTime) {
         self.gatherer.wait_read(done);

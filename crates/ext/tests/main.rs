@@ -22,6 +22,7 @@ mod mkfs;
 mod model;
 mod mounted;
 mod past_cache;
+mod recovery_reads;
 mod simulated;
 mod truth;
 mod walk;

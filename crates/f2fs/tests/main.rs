@@ -30,6 +30,7 @@ mod model;
 mod mount_options;
 mod mounted;
 mod past_cache;
+mod recovery_reads;
 mod remap;
 mod salvage;
 mod tools;

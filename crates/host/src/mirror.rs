@@ -1,6 +1,6 @@
 //! Content of a device's blocks as of the last command issued, played or not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use dovetail_block::{BlockRange, Content, Data, Lba, RemapPair, Rename, SectorRange, Thin};
@@ -15,12 +15,24 @@ pub(crate) struct Mirror {
     /// Blocks that take room on a thin device. It still holds those that are forgotten here.
     used: Option<Used>,
     batch: OpenBatch,
+    /// Blocks that are forgotten with the next commit, where content stays until then.
+    dying: Option<BTreeSet<Lba>>,
 }
 
 impl Mirror {
     /// Nothing anywhere.
     pub(crate) fn new(thin: Option<Thin>) -> Self {
-        Self { blocks: Sparse::new(), used: thin.map(Used::new), batch: OpenBatch::default() }
+        Self {
+            blocks: Sparse::new(),
+            used: thin.map(Used::new),
+            batch: OpenBatch::default(),
+            dying: None,
+        }
+    }
+
+    /// Content that is needed no more stays until a commit: recovery may read it before.
+    pub(crate) fn keep_until_committed(&mut self) {
+        self.dying.get_or_insert_default();
     }
 
     /// As [`dovetail_block::Query::FreeBlocks`].
@@ -44,11 +56,20 @@ impl Mirror {
         if let Some(used) = &mut self.used {
             used.set(lba, true);
         }
+        self.revive(lba);
         self.blocks.set(lba, content);
+    }
+
+    /// A block has other content than what is needed no more.
+    fn revive(&mut self, lba: Lba) {
+        if let Some(dying) = &mut self.dying {
+            dying.remove(&lba);
+        }
     }
 
     /// Executes one pair of a remap.
     pub(crate) fn move_block(&mut self, pair: RemapPair) {
+        self.revive(pair.to);
         let content = self.blocks.take(pair.from);
         self.blocks.set(pair.to, content);
         if let Some(used) = &mut self.used {
@@ -59,6 +80,10 @@ impl Mirror {
 
     /// A batch of renames has begun on the device.
     pub(crate) fn begin_renames(&mut self, renames: &[Rename]) {
+        // whatever is renamed stays
+        if let Some(dying) = &mut self.dying {
+            dying.clear();
+        }
         self.batch.begin(&mut self.blocks, renames);
     }
 
@@ -69,9 +94,19 @@ impl Mirror {
         dropped
     }
 
-    /// The content of a block is needed no more.
+    /// The content of a block is needed no more, but for recovery until the next commit.
     pub(crate) fn forget(&mut self, lba: Lba) {
-        self.blocks.take(lba);
+        match &mut self.dying {
+            Some(dying) => drop(dying.insert(lba)),
+            None => drop(self.blocks.take(lba)),
+        }
+    }
+
+    /// Recovery begins at what is there now: it reads nothing that was forgotten before.
+    pub(crate) fn commit(&mut self) {
+        for lba in self.dying.as_mut().map(std::mem::take).unwrap_or_default() {
+            self.blocks.take(lba);
+        }
     }
 
     pub(crate) fn discard(&mut self, range: SectorRange) {
@@ -215,6 +250,29 @@ mod tests {
         mirror.move_block(RemapPair { to: Lba(7), from: Lba(8) });
         assert_eq!(mirror.free_blocks(), Some(997));
         assert_eq!(Mirror::new(None).free_blocks(), None);
+    }
+
+    #[test]
+    fn what_recovery_may_read_stays_until_a_commit() {
+        let mut mirror = Mirror::new(None);
+        mirror.keep_until_committed();
+        let write = |mirror: &mut Mirror, lba, tag| {
+            mirror.write(BlockRange::new(Lba(lba), 1), Data::Patterns(Pattern::new(tag)));
+        };
+        let there = |mirror: &Mirror| {
+            [1, 2, 3, 4].map(|lba| *mirror.blocks.get(Lba(lba)) != Content::Empty)
+        };
+        for lba in 1..=4 {
+            write(&mut mirror, lba, lba);
+            mirror.forget(Lba(lba));
+        }
+        write(&mut mirror, 2, 5);
+        mirror.move_block(RemapPair { to: Lba(3), from: Lba(4) });
+        assert_eq!(there(&mirror), [true, true, true, false]);
+        mirror.commit();
+        assert_eq!(there(&mirror), [false, true, true, false], "written or moved there since");
+        mirror.forget(Lba(2));
+        assert_eq!(there(&mirror), [false, true, true, false]);
     }
 
     proptest! {

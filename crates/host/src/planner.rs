@@ -40,8 +40,6 @@ struct PlannedDevice {
     placement: Placement,
     /// The drive takes writes that are durable when they complete.
     fua: bool,
-    /// Blocks that the file system reads no more stay: after a power cut it may.
-    keeps_dead: bool,
     /// The drive, of which a batch of renames needs an answer.
     drive: Option<Rc<RefCell<dyn Direct>>>,
     /// Commands of plans under way.
@@ -78,7 +76,6 @@ impl Planner {
             events: Events::default(),
             placement: Placement::default(),
             fua: true,
-            keeps_dead: false,
             drive: None,
             hazards: Rc::default(),
         };
@@ -109,10 +106,10 @@ impl Planner {
         state.hazards = machine.hazards();
     }
 
-    /// Keeps the content of blocks that the file system says it will not read again: it will after
-    /// a power cut.
+    /// Keeps the content of blocks that the file system will not read again until its next commit:
+    /// after a power cut it reads them.
     pub fn keep_dead(&self) {
-        self.0.borrow_mut().keeps_dead = true;
+        self.0.borrow_mut().mirror.keep_until_committed();
     }
 
     /// Takes over the zones of the drive, which a power cut may have closed.
@@ -355,7 +352,8 @@ impl PlannedDevice {
 
     fn hint(&mut self, hint: SchedulingHint) {
         match hint {
-            SchedulingHint::Dead(lba) if !self.keeps_dead => self.mirror.forget(lba),
+            SchedulingHint::Dead(lba) => self.mirror.forget(lba),
+            SchedulingHint::Committed => self.mirror.commit(),
             SchedulingHint::Dirty(pages) => self.events.set_dirty(pages),
             SchedulingHint::OnTheirWay(pages) => {
                 self.events.send(pages);
@@ -375,9 +373,10 @@ fn planned(hint: SchedulingHint) -> Option<PlanStep> {
         SchedulingHint::Signal(event) => PlanStep::Signal(event),
         SchedulingHint::Await(event) => PlanStep::Await(event),
         SchedulingHint::AwaitRoom(pages) => PlanStep::AwaitRoom(pages),
-        SchedulingHint::OnTheirWay(_) | SchedulingHint::Dirty(_) | SchedulingHint::Dead(_) => {
-            return None;
-        }
+        SchedulingHint::OnTheirWay(_)
+        | SchedulingHint::Dirty(_)
+        | SchedulingHint::Dead(_)
+        | SchedulingHint::Committed => return None,
     })
 }
 

@@ -26,14 +26,16 @@ pub const BEGIN: &str = "begin";
 /// The mark after it.
 pub const END: &str = "end";
 
-/// The time at which the power goes, counted from the mark [`BEGIN`] on. It does not go after the
-/// mark [`END`].
+/// The time at which the power goes, counted from the mark [`BEGIN`] on; the mark [`END`] at the
+/// latest, after which it does not go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The drive has taken so many requests.
     Request(u64),
     /// So much virtual time has passed.
     After(SimSpan),
+    /// The mark [`END`] has come.
+    End,
 }
 
 /// A guest that has ended.
@@ -103,6 +105,8 @@ struct Connected<'a, D> {
     marks: usize,
     /// Requests taken and the time at [`BEGIN`]; `None` before it and after [`END`].
     begun: Option<(u64, SimTime)>,
+    /// The mark [`END`] has come, at which the power goes.
+    cut_at_end: bool,
     ended: bool,
 }
 
@@ -133,6 +137,7 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
             target,
             marks: 0,
             begun: None,
+            cut_at_end: false,
             ended: false,
         })
     }
@@ -194,7 +199,8 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
     }
 
     fn is_cut(&self) -> bool {
-        self.target.taken() >= self.request_limit()
+        self.cut_at_end
+            || self.target.taken() >= self.request_limit()
             || self.cut_at().is_some_and(|at| self.calendar.now() >= at)
     }
 
@@ -302,7 +308,10 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
         for mark in marks.iter().skip(self.marks) {
             match mark.as_str() {
                 BEGIN => self.begun = Some((self.target.taken(), now)),
-                END => self.begun = None,
+                END => {
+                    self.begun = None;
+                    self.cut_at_end = self.world.cut == Some(Cut::End);
+                }
                 _ => self.ended = self.world.guest.end().is_some(),
             }
             (self.world.seen)(now, Event::Mark(mark), self.target.drive());

@@ -42,8 +42,8 @@ mod truth;
 
 pub use campaign::campaign;
 pub use device::{
-    CountingDevice, Crash, Crashes, Event, Mismatch, PlacesDevice, Recording, RecordingDevice,
-    ReferenceDevice, Requests, Survivors,
+    CountingDevice, Crash, Crashes, Event, Mismatch, PlacesDevice, ReadLog, Recording,
+    RecordingDevice, ReferenceDevice, Requests, Survivors,
 };
 pub use model::Model;
 pub use program::program;

@@ -12,6 +12,7 @@ mod block;
 mod error;
 mod header;
 mod map;
+mod read;
 mod replay;
 mod superblock;
 mod tag;

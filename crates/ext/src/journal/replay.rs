@@ -1,9 +1,10 @@
 //! Committed content of a log: for each block of the volume the block of the journal that it is to
 //! be copied from.
 //!
-//! The log is read once, from its start to the first block that does not go on where the one before
-//! ended: another number, no magic, a wrong checksum. A transaction counts when its commit block is
-//! there. A block that a transaction revokes is not copied from it nor from those before.
+//! The log is read from its start to the first block that does not go on where the one before ended:
+//! another number, no magic, a wrong checksum. A transaction counts when its commit block is there. A
+//! block that a transaction revokes is not copied from it nor from those before. As in the kernel,
+//! the first pass skips the logged blocks and a second one reads them.
 //!
 //! Unlike the kernel, a logged block with a wrong checksum ends the log before its transaction, as
 //! any other wrong block does; the kernel refuses to mount then.
@@ -17,6 +18,7 @@ use rustc_hash::FxHashMap;
 
 use super::block::{CommitBlock, RevokeBlock, tail_is_right};
 use super::header::{BlockType, Header, MAGIC};
+use super::read::LogReader;
 use super::tag::TagFlags;
 use super::{JournalError, JournalMap, JournalSuperblock, Tid};
 use crate::io::{Channel, Io, bytes};
@@ -83,11 +85,24 @@ pub fn replay<E>(
     if superblock.start == 0 {
         return Ok(scan.end(Stop::Empty));
     }
-    loop {
+    let stop = loop {
         if let Some(stop) = scan.step()? {
-            return Ok(scan.end(stop));
+            break stop;
         }
-    }
+    };
+    let wrong = scan.cut_at_wrong_block()?;
+    Ok(scan.end(wrong.unwrap_or(stop)))
+}
+
+/// A transaction of the log.
+struct Transaction {
+    tid: Tid,
+    copies: Vec<(u64, Source)>,
+    /// The checksums of its logged blocks, if it has some.
+    checksums: Vec<(u32, u32)>,
+    revokes: Vec<u64>,
+    /// The block behind it.
+    end: u32,
 }
 
 struct Scan<'a, R> {
@@ -96,15 +111,17 @@ struct Scan<'a, R> {
     seed: u32,
     at: u32,
     left: u32,
-    sequence: Tid,
-    head: u32,
-    transactions: u32,
-    /// Of the transaction that is being read.
-    copies: Vec<(u64, Source)>,
-    revokes: Vec<u64>,
-    /// Of those that are complete.
-    committed: FxHashMap<u64, (Tid, Source)>,
-    revoked: FxHashMap<u64, Tid>,
+    /// The transaction that is being read.
+    open: Transaction,
+    /// Those that are complete.
+    committed: Vec<Transaction>,
+}
+
+impl Transaction {
+    fn new(tid: Tid) -> Self {
+        let (copies, checksums, revokes) = Default::default();
+        Self { tid, copies, checksums, revokes, end: 0 }
+    }
 }
 
 impl<'a, R, E> Scan<'a, R>
@@ -112,20 +129,14 @@ where
     R: FnMut(u32) -> Result<Content, E>,
 {
     fn new(superblock: &'a JournalSuperblock, read: R) -> Self {
-        let (copies, revokes, committed, revoked) = Default::default();
         Self {
             superblock,
             read,
             seed: superblock.seed(),
             at: superblock.start.max(superblock.first),
             left: superblock.capacity(),
-            sequence: superblock.sequence,
-            head: superblock.start.max(superblock.first),
-            transactions: 0,
-            copies,
-            revokes,
-            committed,
-            revoked,
+            open: Transaction::new(superblock.sequence),
+            committed: Vec::new(),
         }
     }
 
@@ -134,7 +145,7 @@ where
         self.left -= blocks;
     }
 
-    /// Reads one block, with the logged blocks that it names.
+    /// Reads one block, and skips the logged blocks that it names.
     fn step(&mut self) -> Result<Option<Stop>, E> {
         if self.left == 0 {
             return Ok(Some(Stop::Full));
@@ -142,8 +153,8 @@ where
         let block = bytes(&(self.read)(self.at)?);
         let block = &block[..self.superblock.block_size as usize];
         match Header::parse(block) {
-            Some(header) if header.sequence == self.sequence => match header.kind {
-                BlockType::DESCRIPTOR => self.descriptor(block),
+            Some(header) if header.sequence == self.open.tid => match header.kind {
+                BlockType::DESCRIPTOR => Ok(self.descriptor(block)),
                 BlockType::REVOKE => Ok(self.revoke(block)),
                 BlockType::COMMIT => Ok(self.commit(block)),
                 other => Ok(Some(Stop::UnknownType(other))),
@@ -156,27 +167,38 @@ where
         self.superblock.features.has_checksums() && !tail_is_right(block, self.seed)
     }
 
-    fn descriptor(&mut self, block: &[u8]) -> Result<Option<Stop>, E> {
+    fn descriptor(&mut self, block: &[u8]) -> Option<Stop> {
         if self.tail_is_wrong(block) {
-            return Ok(Some(Stop::Checksum(self.at)));
+            return Some(Stop::Checksum(self.at));
         }
-        let format = self.superblock.tag_format();
-        let tags = format.parse(block);
+        let tags = self.superblock.tag_format().parse(block);
         self.advance(1);
         for tag in tags {
             if self.left == 0 {
-                return Ok(Some(Stop::Full));
+                return Some(Stop::Full);
             }
             if self.superblock.features.has_checksums() {
-                let logged = bytes(&(self.read)(self.at)?);
-                let logged = &logged[..self.superblock.block_size as usize];
-                if format.checksum(self.seed, self.sequence, logged) != tag.checksum {
-                    return Ok(Some(Stop::Checksum(self.at)));
-                }
+                self.open.checksums.push((self.at, tag.checksum));
             }
             let source = Source { at: self.at, escaped: tag.flags.has(TagFlags::ESCAPE) };
-            self.copies.push((tag.block, source));
+            self.open.copies.push((tag.block, source));
             self.advance(1);
+        }
+        None
+    }
+
+    /// Drops the transactions from the first one on with a logged block whose checksum is wrong.
+    fn cut_at_wrong_block(&mut self) -> Result<Option<Stop>, E> {
+        let format = self.superblock.tag_format();
+        for (number, transaction) in self.committed.iter().enumerate() {
+            for &(at, checksum) in &transaction.checksums {
+                let logged = bytes(&(self.read)(at)?);
+                let logged = &logged[..self.superblock.block_size as usize];
+                if format.checksum(self.seed, transaction.tid, logged) != checksum {
+                    self.committed.truncate(number);
+                    return Ok(Some(Stop::Checksum(at)));
+                }
+            }
         }
         Ok(None)
     }
@@ -185,7 +207,7 @@ where
         if self.tail_is_wrong(block) {
             return Some(Stop::Checksum(self.at));
         }
-        self.revokes.extend(RevokeBlock::parse(block, self.superblock.features).blocks);
+        self.open.revokes.extend(RevokeBlock::parse(block, self.superblock.features).blocks);
         self.advance(1);
         None
     }
@@ -194,27 +216,33 @@ where
         if !CommitBlock::is_right(block, self.superblock.features, self.seed) {
             return Some(Stop::Checksum(self.at));
         }
-        let tid = self.sequence;
-        self.committed.extend(self.copies.drain(..).map(|(block, source)| (block, (tid, source))));
-        self.revoked.extend(self.revokes.drain(..).map(|block| (block, tid)));
         self.advance(1);
-        self.head = self.at;
-        self.sequence = tid.next();
-        self.transactions += 1;
+        let next = Transaction::new(self.open.tid.next());
+        let ended = std::mem::replace(&mut self.open, next);
+        self.committed.push(Transaction { end: self.at, ..ended });
         None
     }
 
     fn end(self, stop: Stop) -> Replay {
-        let revoked = self.revoked;
+        let superblock = self.superblock;
+        let start = (superblock.sequence, superblock.start.max(superblock.first));
+        let last = self.committed.last().map(|last| (last.tid.next(), last.end));
+        let (next, head) = last.unwrap_or(start);
+        let transactions = self.committed.len() as u32;
+        let (mut newest, mut revoked) = (FxHashMap::default(), FxHashMap::default());
+        for Transaction { tid, copies, revokes, .. } in self.committed {
+            newest.extend(copies.into_iter().map(|(block, source)| (block, (tid, source))));
+            revoked.extend(revokes.into_iter().map(|block| (block, tid)));
+        }
         let counts = |&(block, (tid, _)): &(u64, (Tid, Source))| {
-            revoked.get(&block).is_none_or(|revoked| revoked.is_before(tid))
+            revoked.get(&block).is_none_or(|revoked: &Tid| revoked.is_before(tid))
         };
-        let copies = self.committed.into_iter().filter(counts);
+        let copies = newest.into_iter().filter(counts);
         Replay {
             copies: copies.map(|(block, (_, source))| (block, source)).collect(),
-            transactions: self.transactions,
-            next: self.sequence,
-            head: self.head,
+            transactions,
+            next,
+            head,
             stop,
         }
     }
@@ -261,15 +289,18 @@ pub(crate) fn apply<D: Scheduler>(
     superblock: &mut JournalSuperblock,
     blocks: u64,
 ) -> Result<Replayed, JournalError> {
-    let place = |at: u32| map.physical(at).unwrap_or(0);
-    let found = replay(superblock, |at| io.read(place(at)))?;
+    let mut log = LogReader::new(io, map);
+    let found = replay(superblock, |at| log.read(at))?;
+    let mut copies = Vec::with_capacity(found.copies.len());
+    for (&block, source) in &found.copies {
+        copies.push((block, source.restore(log.read(source.at)?)));
+    }
     if let Some((&block, _)) =
         found.copies.range(blocks..).find(|(block, _)| !io.has_place(**block))
     {
         return Err(JournalError::Target { block, blocks });
     }
-    for (&block, source) in &found.copies {
-        let content = source.restore(io.read(place(source.at))?);
+    for (block, content) in copies {
         io.write(Channel::Home, block, content)?;
     }
     if superblock.start != 0 {

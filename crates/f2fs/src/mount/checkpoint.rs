@@ -76,6 +76,9 @@ impl<D: Scheduler> F2fs<D> {
         let plan = self.flush_nat(reason, &mut bitmaps.nat)?;
         let mut pack = self.build_pack(reason, bitmaps, &plan)?;
         self.commit_pack(&pack, file, staged)?;
+        if self.nodes.dirty_count() == 0 {
+            self.io.committed();
+        }
         self.end_batch()?;
         if self.space.commit(&mut pack, self.discards()) {
             self.note_discards();

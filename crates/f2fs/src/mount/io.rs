@@ -21,6 +21,8 @@ use crate::format::{BLOCK, BlockAddr, Extent, Nid};
 /// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for,
 /// alone.
 const WRITERS: LockId = LockId(0);
+/// Most blocks of a read ahead: a request of Linux.
+pub(super) const LARGEST_READ: usize = 256;
 
 /// The source of a block: one of the six logs, or one of those that write elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -227,6 +229,17 @@ impl<D: Scheduler> Io<D> {
         self.read_into(address, &mut content)?;
         let [content] = content;
         Ok(bytes(content))
+    }
+
+    /// The content of neighbouring blocks of which some may not be wanted, by requests as large as
+    /// Linux has them. `None` if they cannot all be read: whoever wants some asks for those.
+    pub(crate) fn read_ahead(&mut self, address: BlockAddr, blocks: usize) -> Option<Vec<Content>> {
+        let mut read = vec![Content::Empty; blocks];
+        for (number, part) in (0..).zip(read.chunks_mut(LARGEST_READ)) {
+            let start = address.plus(number * LARGEST_READ as u64);
+            self.read_into(start, part).ok()?;
+        }
+        Some(read)
     }
 
     /// From here until [`Self::release`], other calls do not write.
@@ -444,7 +457,12 @@ impl<D: Scheduler> Io<D> {
         Ok(())
     }
 
-    /// A block of the main area that is not read again before it is written.
+    /// A checkpoint is there, and nothing that was [forgotten](Self::forget) is part of it.
+    pub(crate) fn committed(&mut self) {
+        self.device_mut().hint(SchedulingHint::Committed);
+    }
+
+    /// A block of the main area that is not read again before it is written, but by recovery.
     pub(crate) fn forget(&mut self, address: BlockAddr) {
         if !address.is_hole() {
             let lba = self.device_addresses.lba(address);

@@ -14,6 +14,7 @@ mod adopt;
 mod atomic;
 mod attributes;
 mod background;
+mod chain;
 mod checkpoint;
 mod cleaner;
 mod committed;

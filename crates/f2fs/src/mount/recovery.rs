@@ -6,12 +6,14 @@
 //! So all logs first move to segments that hold none of it; then recovery can be cut short and
 //! begun again any number of times.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, Content, Scheduler};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::F2fs;
+use super::chain::ChainReader;
 use super::checkpoint::CheckpointReason;
 use super::policy::Log;
 use crate::error::{Corrupt, Damage, Error, Place};
@@ -36,13 +38,24 @@ struct Synced {
     named: Option<usize>,
 }
 
-/// Content that was taken over from the chain, and the file's block that it is.
-type Adopted = HashMap<BlockAddr, (Nid, u64)>;
+/// Content that is taken over from the chain.
+#[derive(Default)]
+struct Adopted {
+    /// What is taken over, and the file's block that it is.
+    owners: FxHashMap<BlockAddr, (Nid, u64)>,
+    reader: ChainReader,
+}
 
 impl<D: Scheduler> F2fs<D> {
     /// Gives up the orphans listed, and rolls forward what fsyncs wrote. Nothing is written if
     /// there is nothing to do.
     pub(super) fn recover(&mut self, orphans: &[Nid]) -> Result<(), Error> {
+        let recovered = self.roll_forward(orphans);
+        self.pages.remove_inode(ChainReader::INO);
+        recovered
+    }
+
+    fn roll_forward(&mut self, orphans: &[Nid]) -> Result<(), Error> {
         let chain = if self.options.no_recovery { Vec::new() } else { self.read_chain()? };
         let synced = self.synced_files(&chain)?;
         if orphans.is_empty() && synced.is_empty() {
@@ -51,12 +64,13 @@ impl<D: Scheduler> F2fs<D> {
         self.guard_chain(&chain, &synced)?;
         self.drop_listed_orphans(orphans)?;
         self.recreate_files(&chain, &synced)?;
-        let mut adopted = Adopted::new();
+        let (mut reader, mut adopted) = (ChainReader::default(), Adopted::default());
         for (at, record) in chain.iter().enumerate() {
             let Some(file) = synced.get(&record.footer.ino) else { continue };
             // gone if a later file has its name
             if at <= file.last && self.is_known(record.footer.ino)? {
-                self.replay(record, file.named == Some(at), &mut adopted)?;
+                let block = self.chain_block(&mut reader, record.address)?;
+                self.replay(record, &block, file.named == Some(at), &mut adopted)?;
             }
         }
         self.space.end_recovery(&mut self.io)?;
@@ -69,18 +83,19 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// A damaged chain; [`Error::Io`].
     pub fn has_unrecovered(&mut self) -> Result<bool, Error> {
-        let chain = self.read_chain()?;
-        Ok(!self.synced_files(&chain)?.is_empty())
+        let chain = self.read_chain();
+        self.pages.remove_inode(ChainReader::INO);
+        Ok(!self.synced_files(&chain?)?.is_empty())
     }
 
     /// The nodes of the chain, in order.
     fn read_chain(&mut self) -> Result<Vec<Record>, Error> {
         let (version, mask) = self.committed.checkpoint().footer_version();
-        let mut chain = Vec::new();
+        let (mut reader, mut chain) = (ChainReader::default(), Vec::new());
         let mut seen = BTreeSet::new();
         let mut next = self.space.next_address(Log::WarmNode);
         while self.superblock.in_main(next) && seen.insert(next) {
-            let footer = Footer::parse(&*self.io.read(next)?);
+            let footer = Footer::parse(&*self.chain_block(&mut reader, next)?);
             if footer.checkpoint & mask != version & mask {
                 break;
             }
@@ -128,23 +143,23 @@ impl<D: Scheduler> F2fs<D> {
         chain: &[Record],
         synced: &BTreeMap<Nid, Synced>,
     ) -> Result<(), Error> {
-        let mut claimed = Vec::new();
+        let (mut reader, mut claimed) = (ChainReader::default(), FxHashSet::default());
         // what lies further out is of a recovery that was cut: kept, it could take space each time
         let used = synced.values().map(|file| file.last + 1).max().unwrap_or(0);
         let kept = if self.space.guards_whole_chain() { chain.len() } else { used };
         for (at, record) in chain.iter().enumerate().take(kept) {
-            claimed.push(record.address);
+            claimed.insert(record.address);
             if synced.get(&record.footer.ino).is_none_or(|file| at > file.last) {
                 continue;
             }
-            let block = self.io.read(record.address)?;
+            let block = self.chain_block(&mut reader, record.address)?;
             for (_, address) in self.logged_pointers(record, &block)? {
                 if self.superblock.in_main(address) {
-                    claimed.push(address);
+                    claimed.insert(address);
                 }
             }
         }
-        self.guard_claimed(&claimed)
+        self.guard_claimed(claimed.into_iter())
     }
 
     /// The pointers to content that a node of the chain holds: their index in the node, and where
@@ -183,29 +198,34 @@ impl<D: Scheduler> F2fs<D> {
         for (&ino, file) in synced {
             let Some(named) = file.named else { continue };
             if !self.is_known(ino)? {
-                let block = self.io.read(chain[named].address)?;
+                let block = self.chain_block(&mut ChainReader::default(), chain[named].address)?;
                 self.recreate_inode(ino, &block)?;
             }
         }
         Ok(())
     }
 
-    fn replay(&mut self, record: &Record, named: bool, adopted: &mut Adopted) -> Result<(), Error> {
-        let block = self.io.read(record.address)?;
+    fn replay(
+        &mut self,
+        record: &Record,
+        block: &Arc<BlockBytes>,
+        named: bool,
+        adopted: &mut Adopted,
+    ) -> Result<(), Error> {
         let ino = record.footer.ino;
         match record.footer.node_offset {
             0 => {
-                self.replay_inode(ino, &block, named)?;
-                self.replay_pointers(record, &block, adopted)
+                self.replay_inode(ino, block, named)?;
+                self.replay_pointers(record, block, adopted)
             }
-            XATTR_NODE_OFFSET => self.replay_xattr_node(ino, &block),
+            XATTR_NODE_OFFSET => self.replay_xattr_node(ino, block),
             offset if is_indirect(offset) => Ok(()),
             _ => {
                 // a file that has direct nodes has outgrown its inode, whatever the checkpoint says
                 if self.has_inline_data(ino)? {
                     self.leave_inode(ino)?;
                 }
-                self.replay_pointers(record, &block, adopted)
+                self.replay_pointers(record, block, adopted)
             }
         }
     }
@@ -434,7 +454,7 @@ impl<D: Scheduler> F2fs<D> {
         if old == logged || (logged != BlockAddr::NEW && !self.superblock.in_main(logged)) {
             return Ok(());
         }
-        if logged != BlockAddr::NEW && self.was_lost(logged)? {
+        if logged != BlockAddr::NEW && self.was_lost(logged, &mut adopted.reader)? {
             return Ok(()); // its fsync never returned: what was there before is as good
         }
         if logged != BlockAddr::NEW && self.space.is_taken(logged) {
@@ -444,34 +464,32 @@ impl<D: Scheduler> F2fs<D> {
         if old == BlockAddr::NULL {
             self.count_blocks(ino, 1)?;
         } else if !old.is_hole() && old != BlockAddr::COMPRESSED {
-            adopted.remove(&old);
+            adopted.owners.remove(&old);
             self.free_block(old)?;
         }
         if logged != BlockAddr::NEW {
             let version = self.node_version(pointer.nid);
             let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
             self.space.adopt(logged, owner, self.elapsed_s())?;
-            adopted.insert(logged, (ino, block));
+            adopted.owners.insert(logged, (ino, block));
         }
         self.set_pointer(ino, &pointer, logged)
     }
 
     /// The device does not hold a block that the chain leads to: its fsync never returned.
-    fn was_lost(&mut self, address: BlockAddr) -> Result<bool, Error> {
+    fn was_lost(&mut self, address: BlockAddr, reader: &mut ChainReader) -> Result<bool, Error> {
         if !self.space.shows_lost_blocks() {
             return Ok(false);
         }
         if let Some(is_lost) = self.space.is_beyond_pointer(address) {
             return Ok(is_lost);
         }
-        let mut content = [Content::Empty];
-        self.io.read_into(address, &mut content)?;
-        Ok(content[0] == Content::Empty)
+        Ok(self.chain_content(reader, address)? == Content::Empty)
     }
 
     /// A block was given up and used again between two fsyncs: who had it first has a hole.
     fn take_from_owner(&mut self, address: BlockAddr, adopted: &mut Adopted) -> Result<(), Error> {
-        let (ino, block) = match adopted.remove(&address) {
+        let (ino, block) = match adopted.owners.remove(&address) {
             Some(owner) => owner,
             None => {
                 let summary = self.space.summary_of(&mut self.io, address)?;

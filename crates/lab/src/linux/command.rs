@@ -121,12 +121,8 @@ impl LinuxCommand<'_> {
         let lost = || BenchError::Drive("a log of the host's loses its map with the power".into());
         let (drive, cycle) =
             cycled.ok_or_else(lost)?.map_err(|error| BenchError::Drive(error.to_string()))?;
-        let guest = Prepared::new(self.stack, (self.scale, self.seed), work.recovery())?;
-        let mut watch = Watch::new(self.seed);
-        guest.play(Watched::new(drive, blocks), None, self.stop, &mut watch)?;
-        let mount = watch.recorder.last().at.since(watch.begin);
-        let mount = work.system.map(|_| mount);
-        let check = guest.text("check");
-        Ok(Recovery { cut_after, drive: cycle.duration, mount, check })
+        let again = work.mount_again(Watched::new(drive, blocks), self.seed, self.stop)?;
+        let mount = work.system.map(|_| again.took);
+        Ok(Recovery { cut_after, drive: cycle.duration, mount, check: again.check })
     }
 }

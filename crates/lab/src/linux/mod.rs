@@ -5,6 +5,7 @@
 
 mod command;
 mod fio_results;
+mod restart;
 mod script;
 mod watched;
 
@@ -71,11 +72,6 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
             source.name()
         )));
     };
-    if job.restart {
-        return Err(failed(
-            "--restart is for modelled file systems; `dovetail linux run --power-cut` cuts a guest's power".into(),
-        ));
-    }
     let Some(system) = file_system(stack).map_err(&failed)? else {
         return Err(failed(
             "fio jobs run on files here; `dovetail linux run` works on a raw drive".into(),
@@ -95,7 +91,8 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
     let drive = drive.into_device();
     let blocks = stack.partition_blocks(drive.info().capacity(), job.scale)?;
     let mut watch = Watch::new(job.seed);
-    let ended = guest.play(Watched::new(drive, blocks), None, job.stop, &mut watch)?;
+    let cut = job.restart.then_some(Cut::End);
+    let ended = guest.play(Watched::new(drive, blocks), cut, job.stop, &mut watch)?;
     let output = guest.fio_output().map_err(&failed)?;
     let records = serde_json::from_value::<FioOutput>(output.clone())
         .map_err(|error| failed(format!("fio's results cannot be read: {error}")))?
@@ -107,6 +104,9 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
     result.fio = Some(output);
     result.notes = notes(&result, false);
     result.notes.extend(what_is_not_charged(stack));
+    if job.restart && result.error.is_none() {
+        result.restart = Some(work.restart(ended, job.seed, job.stop)?);
+    }
     Ok(result)
 }
 

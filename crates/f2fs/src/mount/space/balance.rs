@@ -64,7 +64,10 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Keeps the blocks of `claimed` from being written: the chain of records, and what it leads
     /// to.
-    pub(in super::super) fn guard_claimed(&mut self, claimed: &[BlockAddr]) -> Result<(), Error> {
+    pub(in super::super) fn guard_claimed(
+        &mut self,
+        claimed: impl Iterator<Item = BlockAddr>,
+    ) -> Result<(), Error> {
         if let Space::Segmented(space) = &mut self.space {
             return space.guard_claimed(&mut self.io, claimed);
         }

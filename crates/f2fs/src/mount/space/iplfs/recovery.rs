@@ -55,9 +55,9 @@ impl Recovered {
 impl LogSpace {
     /// The logs go on beyond `claimed`: the chain, and what it leads to. The caller discards what
     /// lies further out.
-    pub(crate) fn guard_claimed(&mut self, claimed: &[BlockAddr]) {
+    pub(crate) fn guard_claimed(&mut self, claimed: impl Iterator<Item = BlockAddr>) {
         let base = self.positions;
-        for &address in claimed {
+        for address in claimed {
             let position = &mut self.positions[log_of(address)];
             *position = (*position).max(address.plus(1));
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::Scheduler;
 
-use super::super::super::io::Io;
+use super::super::super::io::{Io, bytes};
 use super::super::super::options::{AllocMode, Mode, Options};
 use super::super::super::policy::Log;
 use super::super::Found;
@@ -200,7 +200,8 @@ fn read_data_summaries<D: Scheduler>(
     Ok([read(0)?, read(1)?, read(2)?])
 }
 
-/// The summaries of the node logs: from the pack, or from the footers of the nodes themselves.
+/// The summaries of the node logs: from the pack, or from the footers of the nodes themselves. Linux
+/// reads the whole of their segments for that, and so do we.
 fn read_node_summaries<D: Scheduler>(
     io: &mut Io<D>,
     superblock: &Superblock,
@@ -217,8 +218,12 @@ fn read_node_summaries<D: Scheduler>(
     let mut all = [0, 1, 2].map(|_| Box::new([Summary::default(); 512]));
     for (log, entries) in all.iter_mut().enumerate() {
         let segno = checkpoint.logs[3 + log].segment;
+        let nodes = io.read_ahead(segments.address(segno, 0), BLOCKS_IN_SEGMENT as usize);
         for offset in segments.get(segno).valid_offsets() {
-            let block = io.read(segments.address(segno, offset))?;
+            let block = match &nodes {
+                Some(nodes) => bytes(nodes[offset as usize].clone()),
+                None => io.read(segments.address(segno, offset))?,
+            };
             entries[offset as usize] =
                 Summary { nid: Footer::parse(&block).nid, version: 0, offset: 0 };
         }

@@ -33,10 +33,9 @@ impl SegmentSpace {
     pub(crate) fn guard_claimed<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
-        claimed: &[BlockAddr],
+        claimed: impl Iterator<Item = BlockAddr>,
     ) -> Result<(), Error> {
-        self.recovery.guarded =
-            claimed.iter().map(|&address| self.segments.position(address).0).collect();
+        self.recovery.guarded = claimed.map(|address| self.segments.position(address).0).collect();
         self.recovery.guarded.iter().for_each(|&segno| self.segments.take(segno));
         let is_claimed = |log: Log| {
             let section = self.segments.section_of(self.logs[log.index()].segno);

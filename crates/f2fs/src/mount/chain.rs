@@ -1,0 +1,83 @@
+//! Reads of the chain of fsynced nodes, and of content that it leads to, with read-ahead as Linux
+//! has it.
+//!
+//! Recovery goes through the chain several times. The page cache keeps what it has read, as far as
+//! that fits. Where a node is missing, the blocks behind it are read with it: 256 at first, fewer
+//! where the chain jumps. (Linux 6.12 on a chain of 10,000 nodes: 99 reads of 10,071 blocks.)
+
+use std::sync::Arc;
+
+use dovetail_block::{BlockBytes, Content, Scheduler};
+
+use super::F2fs;
+use super::io::{LARGEST_READ, bytes};
+use crate::error::Error;
+use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr};
+
+/// A walk along the chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChainReader {
+    /// Blocks of the next read.
+    ahead: usize,
+    /// The block that was asked for last.
+    last: Option<BlockAddr>,
+}
+
+impl Default for ChainReader {
+    fn default() -> Self {
+        Self { ahead: LARGEST_READ, last: None }
+    }
+}
+
+impl ChainReader {
+    /// The inode under which the page cache has blocks by their addresses: that of the metadata.
+    pub(super) const INO: u64 = 2;
+
+    /// Goes on to a block; returns how many to read if it is not there. The first one is read alone.
+    /// The window doubles with a neighbour and halves with a jump, but for the one to another segment.
+    fn step(&mut self, to: BlockAddr) -> usize {
+        let Some(last) = self.last.replace(to) else { return 1 };
+        if last.plus(1) == to {
+            self.ahead = (self.ahead * 2).min(LARGEST_READ);
+        } else if !to.0.is_multiple_of(u64::from(BLOCKS_IN_SEGMENT)) {
+            self.ahead = (self.ahead / 2).max(1);
+        }
+        self.ahead
+    }
+}
+
+impl<D: Scheduler> F2fs<D> {
+    /// A node of the chain.
+    pub(super) fn chain_block(
+        &mut self,
+        reader: &mut ChainReader,
+        address: BlockAddr,
+    ) -> Result<Arc<BlockBytes>, Error> {
+        Ok(bytes(self.chain_content(reader, address)?))
+    }
+
+    /// A block of the chain, or of what it leads to.
+    pub(super) fn chain_content(
+        &mut self,
+        reader: &mut ChainReader,
+        address: BlockAddr,
+    ) -> Result<Content, Error> {
+        let ahead = reader.step(address);
+        if let Some(content) = self.pages.get(ChainReader::INO, address.0) {
+            return Ok(content.clone());
+        }
+        let in_main = |blocks: &usize| self.superblock.in_main(address.plus(*blocks as u64));
+        let blocks = (0..ahead).take_while(in_main).count().max(1);
+        let Some(read) = self.io.read_ahead(address, blocks) else {
+            let mut alone = [Content::Empty];
+            self.io.read_into(address, &mut alone)?;
+            let [content] = alone;
+            return Ok(content);
+        };
+        let first = read[0].clone();
+        for (offset, content) in (0..).zip(read) {
+            self.pages.insert_clean(ChainReader::INO, address.0 + offset, content);
+        }
+        Ok(first)
+    }
+}
