@@ -58,9 +58,9 @@ fn the_chain_is_read_once_and_with_read_ahead() {
     let reads = recovered(ReadLog::new(device), Options::default(), &content);
     let mut times = BTreeMap::new();
     reads.iter().flat_map(|range| range.iter()).for_each(|lba| *times.entry(lba).or_insert(0) += 1);
-    let in_main = |lba: u64| lba >= 1024;
-    let twice: Vec<_> = times.iter().filter(|(lba, n)| in_main(lba.0) && **n > 1).collect();
-    assert!(twice.len() < 20, "{twice:?}");
+    // the segments of the node logs, three, are read for their summaries before
+    let twice = times.values().filter(|times| **times > 1).count();
+    assert!(twice < 3 * 512 + 20 && times.values().all(|times| *times < 4), "{twice}, {times:?}");
     // an fsync writes a node at least; as many blocks as a request has are read at a time
     let (blocks, requests) = (times.len() as u64, reads.len() as u64);
     assert!(blocks > FSYNCS && requests < 60 + 2 * blocks / 256, "{blocks} in {requests}");
@@ -71,8 +71,9 @@ fn a_chain_that_does_not_fit_into_memory_is_recovered_all_the_same() {
     let (device, content) = crashed();
     let little = Options { page_cache_bytes: 1 << 16, ..Options::default() };
     let reads = recovered(ReadLog::new(device), little, &content);
-    let longest = reads.iter().map(|range| range.blocks).max();
-    assert_eq!(longest, Some(256));
+    // each of three passes reads it anew, but no block of it more than once
+    let blocks: u64 = reads.iter().map(|range| range.blocks).sum();
+    assert!((2 * FSYNCS..9 * FSYNCS).contains(&blocks), "{blocks}");
 }
 
 #[test]

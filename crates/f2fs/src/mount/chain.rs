@@ -15,8 +15,10 @@ use crate::error::Error;
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr};
 
 /// A walk along the chain.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct ChainReader {
+    /// The blocks that were read last, from an address on: the page cache may be smaller.
+    read: (BlockAddr, Vec<Content>),
     /// Blocks of the next read.
     ahead: usize,
     /// The block that was asked for last.
@@ -25,7 +27,7 @@ pub(super) struct ChainReader {
 
 impl Default for ChainReader {
     fn default() -> Self {
-        Self { ahead: LARGEST_READ, last: None }
+        Self { read: (BlockAddr(0), Vec::new()), ahead: LARGEST_READ, last: None }
     }
 }
 
@@ -43,6 +45,12 @@ impl ChainReader {
             self.ahead = (self.ahead / 2).max(1);
         }
         self.ahead
+    }
+
+    /// A block, if it is among those read last.
+    fn at_hand(&self, address: BlockAddr) -> Option<&Content> {
+        let (start, read) = &self.read;
+        read.get(usize::try_from(address.0.checked_sub(start.0)?).ok()?)
     }
 }
 
@@ -63,7 +71,8 @@ impl<D: Scheduler> F2fs<D> {
         address: BlockAddr,
     ) -> Result<Content, Error> {
         let ahead = reader.step(address);
-        if let Some(content) = self.pages.get(ChainReader::INO, address.0) {
+        let at_hand = reader.at_hand(address);
+        if let Some(content) = at_hand.or_else(|| self.pages.get(ChainReader::INO, address.0)) {
             return Ok(content.clone());
         }
         let in_main = |blocks: &usize| self.superblock.in_main(address.plus(*blocks as u64));
@@ -75,9 +84,10 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(content);
         };
         let first = read[0].clone();
-        for (offset, content) in (0..).zip(read) {
-            self.pages.insert_clean(ChainReader::INO, address.0 + offset, content);
+        for (offset, content) in (0..).zip(&read) {
+            self.pages.insert_clean(ChainReader::INO, address.0 + offset, content.clone());
         }
+        reader.read = (address, read);
         Ok(first)
     }
 }

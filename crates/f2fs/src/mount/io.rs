@@ -22,7 +22,7 @@ use crate::format::{BLOCK, BlockAddr, Extent, Nid};
 /// alone.
 const WRITERS: LockId = LockId(0);
 /// Most blocks of a read ahead: a request of Linux.
-pub(super) const LARGEST_READ: usize = 256;
+pub(crate) const LARGEST_READ: usize = 256;
 
 /// The source of a block: one of the six logs, or one of those that write elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

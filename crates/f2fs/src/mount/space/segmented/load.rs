@@ -1,10 +1,11 @@
 //! The space of a mount: SIT, logs and summaries as the last checkpoint left them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use dovetail_block::Scheduler;
+use dovetail_block::{BlockBytes, Scheduler};
 
-use super::super::super::io::{Io, bytes};
+use super::super::super::io::{Io, LARGEST_READ, bytes};
 use super::super::super::options::{AllocMode, Mode, Options};
 use super::super::super::policy::Log;
 use super::super::Found;
@@ -14,9 +15,9 @@ use super::segments::Segments;
 use super::{DiscardQueue, Recovery, SegmentSpace, Victims, ZoneMap};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCKS_IN_SEGMENT, Checkpoint, CheckpointFlags, Footer, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry,
-    Summary, Superblock, compact_block_count, parse_compact, sit_block_address, sit_entry,
-    summaries, written_kib,
+    BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, Footer, SIT_ENTRIES_IN_BLOCK, SegNo,
+    SitEntry, Summary, Superblock, compact_block_count, parse_compact, sit_block_address,
+    sit_entry, summaries, written_kib,
 };
 use crate::section_zones::SectionZones;
 use crate::volume::open::pack_start;
@@ -120,13 +121,31 @@ fn read_sit<D: Scheduler>(
     bitmap: &[u8],
 ) -> Result<Vec<SitEntry>, Error> {
     let count = superblock.segment_count_main;
+    let firsts = (0..count).step_by(SIT_ENTRIES_IN_BLOCK as usize);
+    let addresses: Vec<BlockAddr> =
+        firsts.map(|first| sit_block_address(superblock, bitmap, SegNo(first))).collect();
     let mut entries = Vec::new();
-    for first in (0..count).step_by(SIT_ENTRIES_IN_BLOCK as usize) {
-        let block = io.read(sit_block_address(superblock, bitmap, SegNo(first)))?;
-        let last = (first + SIT_ENTRIES_IN_BLOCK).min(count);
-        entries.extend((first..last).map(|segno| sit_entry(&block, SegNo(segno))));
+    for run in addresses.chunk_by(|here, next| here.plus(1) == *next) {
+        for part in run.chunks(LARGEST_READ) {
+            for block in read_part(io, part)? {
+                let first = entries.len() as u32;
+                let last = (first + SIT_ENTRIES_IN_BLOCK).min(count);
+                entries.extend((first..last).map(|segno| sit_entry(&block, SegNo(segno))));
+            }
+        }
     }
     Ok(entries)
+}
+
+/// Neighbouring blocks by one read, or each by its own where that fails.
+fn read_part<D: Scheduler>(
+    io: &mut Io<D>,
+    addresses: &[BlockAddr],
+) -> Result<Vec<Arc<BlockBytes>>, Error> {
+    match io.read_ahead(addresses[0], addresses.len()) {
+        Some(read) => Ok(read.into_iter().map(bytes).collect()),
+        None => addresses.iter().map(|&address| Ok(io.read(address)?)).collect(),
+    }
 }
 
 /// The six logs with the summaries of their segments, and how many KiB were ever written.
