@@ -57,6 +57,43 @@ fn a_bench_on_linux_gives_the_same_results_again() {
     }
 }
 
+/// What recovery reads, and so how long it takes, is the kernel's way to read ahead.
+#[test]
+fn our_mounts_after_a_power_cut_take_as_long_as_the_kernels() {
+    if !has_kernel() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let job = "[a]\nrw=randwrite\nbs=4k\nsize=1g\nio_size=512m\nfsync=10\noverwrite=1\n";
+    std::fs::write(folder.path().join("a.fio"), job).unwrap();
+    let stacks = "linux-f2fs,f2fs,linux-ext4,ext4";
+    let arguments = [
+        "bench",
+        "a.fio",
+        "-s",
+        stacks,
+        "-d",
+        "femu-32g",
+        "--scale",
+        "1/32",
+        "--restart",
+        "--json",
+    ];
+    let output = dovetail(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for pair in results["runs"].as_array().unwrap().chunks_exact(2) {
+        for (figure, most) in [("mount_s", 1.4), ("mount_read_blocks", 1.2)] {
+            let [kernels, ours] =
+                [&pair[0], &pair[1]].map(|run| run["restart"][figure].as_f64().unwrap());
+            let ratio = ours / kernels;
+            let context = format!("{} {figure}: {ours}, {kernels}", pair[1]["label"]);
+            assert!((1.0 / most..most).contains(&ratio), "{context}");
+            println!("{context}");
+        }
+    }
+}
+
 #[test]
 fn a_seed_decides_all_that_is_random() {
     if !has_kernel() {

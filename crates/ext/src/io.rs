@@ -303,7 +303,8 @@ impl<D: Scheduler> Io<D> {
         Ok(())
     }
 
-    /// The content of several blocks, each by a request of its own, all at once.
+    /// The content of several blocks, each by a request of its own, all at once; where blocks are
+    /// smaller than the device's, one after the other.
     pub(crate) fn read_each(&mut self, blocks: &[u64]) -> Result<Vec<Content>, DeviceError> {
         if self.per_lba() != 1 {
             return blocks.iter().map(|&block| self.read(block)).collect();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
@@ -43,6 +44,18 @@ fn recovered(device: ReadLog) -> BTreeMap<Lba, u32> {
     times
 }
 
+/// The blocks of the log, with what was read ahead: the longest run.
+fn log_of(times: &BTreeMap<Lba, u32>) -> Range<u64> {
+    let (mut run, mut longest) = (0..0, 0..0);
+    for lba in times.keys() {
+        run = if run.end == lba.0 { run.start..lba.0 + 1 } else { lba.0..lba.0 + 1 };
+        if run.end - run.start > longest.end - longest.start {
+            longest = run.clone();
+        }
+    }
+    longest
+}
+
 #[test]
 fn the_log_is_read_once() {
     let times = recovered(ReadLog::new(crashed()));
@@ -55,15 +68,16 @@ fn the_log_is_read_once() {
 fn a_block_that_is_only_read_ahead_may_be_lost() {
     let device = crashed();
     let times = recovered(ReadLog::new(device.clone()));
-    // the longest run of blocks is the log, and its end was read ahead
-    let (mut run, mut longest) = (0..0, 0..0);
-    for lba in times.keys() {
-        run = if run.end == lba.0 { run.start..lba.0 + 1 } else { lba.0..lba.0 + 1 };
-        if run.end - run.start > longest.end - longest.start {
-            longest = run.clone();
-        }
-    }
-    let beyond = Lba(longest.end - 1);
+    let beyond = Lba(log_of(&times).end - 1);
     let again = recovered(ReadLog::new(device).without(beyond));
     assert!(again.contains_key(&beyond), "nobody asked for {beyond:?}");
+}
+
+#[test]
+fn a_block_of_the_log_that_is_lost_fails_the_mount() {
+    let device = crashed();
+    let log = log_of(&recovered(ReadLog::new(device.clone())));
+    let device = ReadLog::new(device).without(Lba(log.start + 1));
+    let error = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap_err();
+    assert!(error.to_string().contains("lost this block"), "{error}");
 }

@@ -30,9 +30,10 @@ impl Mirror {
         }
     }
 
-    /// Content that is needed no more stays until a commit: recovery may read it before.
+    /// Content that is needed no more from now on stays until a commit: recovery may read it before.
+    /// What was needed no more until now is needed again: a power cut has taken its successor.
     pub(crate) fn keep_until_committed(&mut self) {
-        self.dying.get_or_insert_default();
+        self.dying = Some(BTreeSet::new());
     }
 
     /// As [`dovetail_block::Query::FreeBlocks`].
@@ -60,7 +61,7 @@ impl Mirror {
         self.blocks.set(lba, content);
     }
 
-    /// A block has other content than what is needed no more.
+    /// What is there is not forgotten with the next commit.
     fn revive(&mut self, lba: Lba) {
         if let Some(dying) = &mut self.dying {
             dying.remove(&lba);
@@ -80,9 +81,9 @@ impl Mirror {
 
     /// A batch of renames has begun on the device.
     pub(crate) fn begin_renames(&mut self, renames: &[Rename]) {
-        // whatever is renamed stays
-        if let Some(dying) = &mut self.dying {
-            dying.clear();
+        for rename in renames {
+            self.revive(rename.from);
+            rename.to.into_iter().for_each(|to| self.revive(to));
         }
         self.batch.begin(&mut self.blocks, renames);
     }
@@ -273,6 +274,9 @@ mod tests {
         assert_eq!(there(&mirror), [false, true, true, false], "written or moved there since");
         mirror.forget(Lba(2));
         assert_eq!(there(&mirror), [false, true, true, false]);
+        mirror.keep_until_committed();
+        mirror.commit();
+        assert_eq!(there(&mirror), [false, true, true, false], "the cut has brought it back");
     }
 
     proptest! {

@@ -106,8 +106,8 @@ impl Planner {
         state.hazards = machine.hazards();
     }
 
-    /// Keeps the content of blocks that the file system will not read again until its next commit:
-    /// after a power cut it reads them.
+    /// From now on keeps the content of blocks that the file system will not read again until its next
+    /// commit: after a power cut it reads them. After one, call it again.
     pub fn keep_dead(&self) {
         self.0.borrow_mut().mirror.keep_until_committed();
     }

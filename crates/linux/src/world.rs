@@ -26,8 +26,8 @@ pub const BEGIN: &str = "begin";
 /// The mark after it.
 pub const END: &str = "end";
 
-/// The time at which the power goes, counted from the mark [`BEGIN`] on; the mark [`END`] at the
-/// latest, after which it does not go.
+/// The time at which the power goes. Numbers and times count from the mark [`BEGIN`] on; if they are
+/// not reached before the mark [`END`], the power does not go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// The drive has taken so many requests.

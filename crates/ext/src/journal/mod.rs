@@ -32,6 +32,9 @@ pub use transaction::Transaction;
 pub use writer::JournalEvents;
 pub(crate) use writer::{CommitMode, Journal};
 
+/// Blocks of a journal at most, the limit of mke2fs.
+pub(crate) const MAX_BLOCKS: u64 = 10_240_000;
+
 /// CRC-32C as the journal uses it: no inversion at the end.
 pub(crate) fn crc32c(seed: u32, bytes: &[u8]) -> u32 {
     !crc32c::crc32c_append(!seed, bytes)

@@ -1,10 +1,10 @@
 //! Committed content of a log: for each block of the volume the block of the journal that it is to
 //! be copied from.
 //!
-//! The log is read from its start to the first block that does not go on where the one before ended:
+//! The log goes from its start to the first block that does not go on where the one before ended:
 //! another number, no magic, a wrong checksum. A transaction counts when its commit block is there. A
 //! block that a transaction revokes is not copied from it nor from those before. As in the kernel,
-//! the first pass skips the logged blocks and a second one reads them.
+//! the first pass skips the logged blocks; a second one reads those of complete transactions.
 //!
 //! Unlike the kernel, a logged block with a wrong checksum ends the log before its transaction, as
 //! any other wrong block does; the kernel refuses to mount then.
@@ -56,6 +56,8 @@ pub struct Replay {
     pub transactions: u32,
     /// The transaction that would come next.
     pub next: Tid,
+    /// A number that no transaction has, neither of those that count nor of what is behind them.
+    pub unused: Tid,
     /// The block of the journal where it would begin.
     pub head: u32,
     /// Reason why the log ends there.
@@ -94,15 +96,27 @@ pub fn replay<E>(
     Ok(scan.end(wrong.unwrap_or(stop)))
 }
 
-/// A transaction of the log.
-struct Transaction {
+/// A logged block.
+struct Logged {
+    /// The block of the volume whose content it is.
+    block: u64,
+    source: Source,
+    checksum: u32,
+}
+
+/// What the log says of a transaction.
+struct LoggedTransaction {
     tid: Tid,
-    copies: Vec<(u64, Source)>,
-    /// The checksums of its logged blocks, if it has some.
-    checksums: Vec<(u32, u32)>,
+    blocks: Vec<Logged>,
     revokes: Vec<u64>,
-    /// The block behind it.
+    /// The block of the journal behind its commit block; 0 before that is read.
     end: u32,
+}
+
+impl LoggedTransaction {
+    fn new(tid: Tid) -> Self {
+        Self { tid, blocks: Vec::new(), revokes: Vec::new(), end: 0 }
+    }
 }
 
 struct Scan<'a, R> {
@@ -112,16 +126,9 @@ struct Scan<'a, R> {
     at: u32,
     left: u32,
     /// The transaction that is being read.
-    open: Transaction,
+    open: LoggedTransaction,
     /// Those that are complete.
-    committed: Vec<Transaction>,
-}
-
-impl Transaction {
-    fn new(tid: Tid) -> Self {
-        let (copies, checksums, revokes) = Default::default();
-        Self { tid, copies, checksums, revokes, end: 0 }
-    }
+    committed: Vec<LoggedTransaction>,
 }
 
 impl<'a, R, E> Scan<'a, R>
@@ -135,7 +142,7 @@ where
             seed: superblock.seed(),
             at: superblock.start.max(superblock.first),
             left: superblock.capacity(),
-            open: Transaction::new(superblock.sequence),
+            open: LoggedTransaction::new(superblock.sequence),
             committed: Vec::new(),
         }
     }
@@ -177,11 +184,9 @@ where
             if self.left == 0 {
                 return Some(Stop::Full);
             }
-            if self.superblock.features.has_checksums() {
-                self.open.checksums.push((self.at, tag.checksum));
-            }
             let source = Source { at: self.at, escaped: tag.flags.has(TagFlags::ESCAPE) };
-            self.open.copies.push((tag.block, source));
+            let logged = Logged { block: tag.block, source, checksum: tag.checksum };
+            self.open.blocks.push(logged);
             self.advance(1);
         }
         None
@@ -189,12 +194,16 @@ where
 
     /// Drops the transactions from the first one on with a logged block whose checksum is wrong.
     fn cut_at_wrong_block(&mut self) -> Result<Option<Stop>, E> {
+        if !self.superblock.features.has_checksums() {
+            return Ok(None);
+        }
         let format = self.superblock.tag_format();
         for (number, transaction) in self.committed.iter().enumerate() {
-            for &(at, checksum) in &transaction.checksums {
-                let logged = bytes(&(self.read)(at)?);
+            for Logged { source, checksum, .. } in &transaction.blocks {
+                let logged = bytes(&(self.read)(source.at)?);
                 let logged = &logged[..self.superblock.block_size as usize];
-                if format.checksum(self.seed, transaction.tid, logged) != checksum {
+                if format.checksum(self.seed, transaction.tid, logged) != *checksum {
+                    let at = source.at;
                     self.committed.truncate(number);
                     return Ok(Some(Stop::Checksum(at)));
                 }
@@ -217,21 +226,22 @@ where
             return Some(Stop::Checksum(self.at));
         }
         self.advance(1);
-        let next = Transaction::new(self.open.tid.next());
+        let next = LoggedTransaction::new(self.open.tid.next());
         let ended = std::mem::replace(&mut self.open, next);
-        self.committed.push(Transaction { end: self.at, ..ended });
+        self.committed.push(LoggedTransaction { end: self.at, ..ended });
         None
     }
 
     fn end(self, stop: Stop) -> Replay {
         let superblock = self.superblock;
+        let is_whole = !matches!(stop, Stop::Checksum(_));
         let start = (superblock.sequence, superblock.start.max(superblock.first));
         let last = self.committed.last().map(|last| (last.tid.next(), last.end));
         let (next, head) = last.unwrap_or(start);
         let transactions = self.committed.len() as u32;
         let (mut newest, mut revoked) = (FxHashMap::default(), FxHashMap::default());
-        for Transaction { tid, copies, revokes, .. } in self.committed {
-            newest.extend(copies.into_iter().map(|(block, source)| (block, (tid, source))));
+        for LoggedTransaction { tid, blocks, revokes, .. } in self.committed {
+            newest.extend(blocks.into_iter().map(|logged| (logged.block, (tid, logged.source))));
             revoked.extend(revokes.into_iter().map(|block| (block, tid)));
         }
         let counts = |&(block, (tid, _)): &(u64, (Tid, Source))| {
@@ -242,6 +252,8 @@ where
             copies: copies.map(|(block, (_, source))| (block, source)).collect(),
             transactions,
             next,
+            // behind a wrong block there may be as many transactions as there are blocks
+            unused: self.open.tid.plus(if is_whole { 1 } else { self.left + 1 }),
             head,
             stop,
         }
@@ -291,23 +303,19 @@ pub(crate) fn apply<D: Scheduler>(
 ) -> Result<Replayed, JournalError> {
     let mut log = LogReader::new(io, map);
     let found = replay(superblock, |at| log.read(at))?;
-    let mut copies = Vec::with_capacity(found.copies.len());
-    for (&block, source) in &found.copies {
-        copies.push((block, source.restore(log.read(source.at)?)));
-    }
     if let Some((&block, _)) =
-        found.copies.range(blocks..).find(|(block, _)| !io.has_place(**block))
+        found.copies.range(blocks..).find(|(block, _)| !log.io().has_place(**block))
     {
         return Err(JournalError::Target { block, blocks });
     }
-    for (block, content) in copies {
-        io.write(Channel::Home, block, content)?;
+    for (&block, source) in &found.copies {
+        let content = source.restore(log.read(source.at)?);
+        log.io().write(Channel::Home, block, content)?;
     }
     if superblock.start != 0 {
         io.flush()?;
         superblock.start = 0;
-        // one number is left out: an unfinished transaction may have used it
-        superblock.sequence = found.next.next();
+        superblock.sequence = found.unused;
         write_superblock(io, map, superblock)?;
     }
     let (transactions, blocks) = (found.transactions, found.copies.len() as u64);

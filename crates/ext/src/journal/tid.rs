@@ -9,7 +9,12 @@ pub struct Tid(pub u32);
 impl Tid {
     /// The transaction after this one.
     pub const fn next(self) -> Self {
-        Self(self.0.wrapping_add(1))
+        self.plus(1)
+    }
+
+    /// The transaction that many after this one.
+    pub const fn plus(self, transactions: u32) -> Self {
+        Self(self.0.wrapping_add(transactions))
     }
 
     /// This one comes before `other`.

@@ -24,7 +24,7 @@ use crate::format::{
     State as VolumeState, Superblock,
 };
 use crate::io::{Io, bytes};
-use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
+use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap, MAX_BLOCKS};
 use crate::places::Places;
 
 impl<D: Scheduler> Ext<D> {
@@ -195,7 +195,7 @@ impl<D: Scheduler> Ext<D> {
             Place::Inode(ino),
             "blocks of the journal",
             blocks,
-            (2, self.superblock.blocks_count),
+            (2, MAX_BLOCKS.min(self.superblock.blocks_count)),
         )?;
         let (mut at, mut extents) = (0, Vec::new());
         while at < blocks {

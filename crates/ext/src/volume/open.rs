@@ -10,10 +10,9 @@ use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
     BlockAddr, Compat, GroupNo, Incompat, MAGIC, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
-use crate::journal::{JournalError, JournalExtent, JournalMap, JournalSuperblock, replay};
-
-/// Blocks of a journal at most, the limit of mke2fs.
-const MAX_JOURNAL_BLOCKS: u64 = 10_240_000;
+use crate::journal::{
+    JournalError, JournalExtent, JournalMap, JournalSuperblock, MAX_BLOCKS, replay,
+};
 
 /// Content of the journal of a volume that was not unmounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +159,7 @@ impl<D: BlockDevice> Volume<D> {
         let inode = self.inode(self.superblock.journal_ino)?;
         let place = Place::Inode(inode.ino);
         let blocks = inode.size / u64::from(self.superblock.block_size());
-        let most = MAX_JOURNAL_BLOCKS.min(self.superblock.blocks_count);
+        let most = MAX_BLOCKS.min(self.superblock.blocks_count);
         Corrupt::check_range(place, "the journal's blocks", blocks, (2, most))?;
         let mut runs = Vec::new();
         let mut block = 0;

@@ -76,6 +76,7 @@ impl<D: Scheduler> F2fs<D> {
         let plan = self.flush_nat(reason, &mut bitmaps.nat)?;
         let mut pack = self.build_pack(reason, bitmaps, &plan)?;
         self.commit_pack(&pack, file, staged)?;
+        // the checkpoint refers to the old block of a node that was changed since
         if self.nodes.dirty_count() == 0 {
             self.io.committed();
         }

@@ -21,8 +21,6 @@ use crate::format::{BLOCK, BlockAddr, Extent, Nid};
 /// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for,
 /// alone.
 const WRITERS: LockId = LockId(0);
-/// Most blocks of a read ahead: a request of Linux.
-pub(crate) const LARGEST_READ: usize = 256;
 
 /// The source of a block: one of the six logs, or one of those that write elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -235,8 +233,8 @@ impl<D: Scheduler> Io<D> {
     /// Linux has them. `None` if they cannot all be read: whoever wants some asks for those.
     pub(crate) fn read_ahead(&mut self, address: BlockAddr, blocks: usize) -> Option<Vec<Content>> {
         let mut read = vec![Content::Empty; blocks];
-        for (number, part) in (0..).zip(read.chunks_mut(LARGEST_READ)) {
-            let start = address.plus(number * LARGEST_READ as u64);
+        for (number, part) in (0..).zip(read.chunks_mut(REQUEST_BLOCKS)) {
+            let start = address.plus(number * REQUEST_BLOCKS as u64);
             self.read_into(start, part).ok()?;
         }
         Some(read)

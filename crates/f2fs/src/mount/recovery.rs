@@ -43,6 +43,7 @@ struct Synced {
 struct Adopted {
     /// What is taken over, and the file's block that it is.
     owners: FxHashMap<BlockAddr, (Nid, u64)>,
+    /// Reads it, to see whether it is there.
     reader: ChainReader,
 }
 

@@ -22,6 +22,7 @@ pub(super) fn restart(job: &Job<'_>, system: System) -> Result<RestartResult, Be
     play(&mut machine, &planner)?;
     drop(fs);
     planner.disconnect();
+    planner.keep_dead();
     let drive = machine.into_device().ok_or_else(|| failed(job, &"its drive is in use"))?;
     let mut cycle = PowerCycle { duration: Default::default(), pages_read: 0 };
     let drive = drive.with_device(|drive| {

@@ -105,7 +105,11 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
     result.notes = notes(&result, false);
     result.notes.extend(what_is_not_charged(stack));
     if job.restart && result.error.is_none() {
-        result.restart = Some(work.restart(ended, job.seed, job.stop)?);
+        match work.restart(ended, job.seed, job.stop) {
+            Ok(restart) => result.restart = Some(restart),
+            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
+            Err(error) => result.error = Some(error.to_string()),
+        }
     }
     Ok(result)
 }

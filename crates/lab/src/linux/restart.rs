@@ -6,7 +6,7 @@ use dovetail_time::SimSpan;
 
 use super::script::Work;
 use super::watched::Watched;
-use super::{Prepared, Watch};
+use super::{Prepared, Watch, setup};
 use crate::bench::BenchError;
 use crate::results::{RequestsResult, RestartResult};
 
@@ -21,7 +21,8 @@ pub(super) struct Again {
 }
 
 impl Work<'_> {
-    /// Boots a guest on a drive whose power was cut; it mounts the volume and has it checked.
+    /// Boots a guest on a drive whose power was cut; it mounts the volume and has it checked. Its
+    /// kernel looks for partitions first, so that the mount begins when the drive takes commands.
     pub(super) fn mount_again(
         &self,
         drive: Watched,
@@ -32,8 +33,7 @@ impl Work<'_> {
         let mut watch = Watch::new(seed);
         guest.play(drive, None, stop, &mut watch)?;
         let took = watch.recorder.last().at.since(watch.begin);
-        let requests = std::mem::take(&mut watch.of_drive.requests);
-        Ok(Again { took, check: guest.text("check"), requests })
+        Ok(Again { took, check: guest.text("check"), requests: watch.of_drive.requests })
     }
 
     /// Switches the drive of a guest that has ended off and on, when it has carried out all that was
@@ -44,7 +44,9 @@ impl Work<'_> {
         seed: u64,
         stop: &dyn Fn() -> bool,
     ) -> Result<RestartResult, BenchError> {
-        let failed = |error: &dyn std::fmt::Display| BenchError::Drive(error.to_string());
+        let failed = |error: &dyn std::fmt::Display| {
+            setup(self.stack)(format!("after a power cut: {error}"))
+        };
         let Ended { mut drive, at, .. } = ended;
         // the drive's write buffer is no subject here: the file system's state is
         drive.submit(at, Command::Flush).map_err(|error| failed(&error))?;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, Scheduler};
+use dovetail_block::{BlockBytes, REQUEST_BLOCKS, Scheduler};
 
-use super::super::super::io::{Io, LARGEST_READ, bytes};
+use super::super::super::io::{Io, bytes};
 use super::super::super::options::{AllocMode, Mode, Options};
 use super::super::super::policy::Log;
 use super::super::Found;
@@ -126,7 +126,7 @@ fn read_sit<D: Scheduler>(
         firsts.map(|first| sit_block_address(superblock, bitmap, SegNo(first))).collect();
     let mut entries = Vec::new();
     for run in addresses.chunk_by(|here, next| here.plus(1) == *next) {
-        for part in run.chunks(LARGEST_READ) {
+        for part in run.chunks(REQUEST_BLOCKS) {
             for block in read_part(io, part)? {
                 let first = entries.len() as u32;
                 let last = (first + SIT_ENTRIES_IN_BLOCK).min(count);
