@@ -66,7 +66,7 @@ const CHORES: [Chore; 32] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "truth-times",
-        about: "hold our file systems' times against a real kernel's: cargo xtask truth-times [JOBS] (three minutes)",
+        about: "hold our file systems' times against a real kernel's: cargo xtask truth-times [JOBS] (five minutes)",
         run: truth_times::truth_times,
     },
     Chore {
