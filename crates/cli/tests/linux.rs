@@ -57,7 +57,7 @@ fn a_bench_on_linux_gives_the_same_results_again() {
     }
 }
 
-/// What recovery reads, and so how long it takes, is the kernel's way to read ahead.
+/// Time and reads of a recovery follow from how the kernel reads ahead.
 #[test]
 fn our_mounts_after_a_power_cut_take_as_long_as_the_kernels() {
     if !has_kernel() {

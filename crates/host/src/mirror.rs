@@ -31,7 +31,7 @@ impl Mirror {
     }
 
     /// Content that is needed no more from now on stays until a commit: recovery may read it before.
-    /// What was needed no more until now is needed again: a power cut has taken its successor.
+    /// A power cut has brought back whatever was to be forgotten until now.
     pub(crate) fn keep_until_committed(&mut self) {
         self.dying = Some(BTreeSet::new());
     }
@@ -61,7 +61,7 @@ impl Mirror {
         self.blocks.set(lba, content);
     }
 
-    /// What is there is not forgotten with the next commit.
+    /// The content of a block is not forgotten with the next commit.
     fn revive(&mut self, lba: Lba) {
         if let Some(dying) = &mut self.dying {
             dying.remove(&lba);

@@ -104,7 +104,7 @@ struct Logged {
     checksum: u32,
 }
 
-/// What the log says of a transaction.
+/// A transaction as the log has it.
 struct LoggedTransaction {
     tid: Tid,
     blocks: Vec<Logged>,

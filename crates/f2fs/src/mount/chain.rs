@@ -3,7 +3,8 @@
 //!
 //! Recovery goes through the chain several times. The page cache keeps what it has read, as far as
 //! that fits. Where a node is missing, the blocks behind it are read with it: up to 256, fewer where
-//! the chain jumps or a block cannot be read. (Linux 6.12 on a chain of 10,000 nodes: 99 reads of 10,071 blocks.)
+//! the chain jumps or a block cannot be read. (Linux 6.12 on a chain of 10,000 nodes: 99 reads of
+//! 10,071 blocks.)
 
 use std::sync::Arc;
 

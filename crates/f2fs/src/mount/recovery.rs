@@ -41,7 +41,7 @@ struct Synced {
 /// Content that is taken over from the chain.
 #[derive(Default)]
 struct Adopted {
-    /// What is taken over, and the file's block that it is.
+    /// Each address that is taken over, and the file's block that it is.
     owners: FxHashMap<BlockAddr, (Nid, u64)>,
     /// Reads it, to see whether it is there.
     reader: ChainReader,
