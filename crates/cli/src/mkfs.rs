@@ -96,14 +96,27 @@ pub(crate) struct ExtArguments {
     #[arg(short = 'U', long)]
     uuid: Option<Uuid>,
     /// Bytes in a block: 1024, 2048 or 4096; by the size if it is left out.
-    #[arg(short, long, value_name = "BYTES")]
+    #[arg(short, long, value_name = "BYTES", value_parser = size_32)]
     block_size: Option<u32>,
+    /// Blocks of a group; as many as a block has bits if it is left out.
+    #[arg(short = 'g', long, value_name = "N")]
+    blocks_per_group: Option<u32>,
     /// Bytes in an inode.
-    #[arg(short = 'I', long, default_value_t = 256, value_name = "BYTES")]
+    #[arg(short = 'I', long, default_value = "256", value_name = "BYTES", value_parser = size_32)]
     inode_size: u32,
     /// Bytes of the volume for each inode; by the size if it is left out.
-    #[arg(short = 'i', long, value_name = "BYTES")]
+    #[arg(short = 'i', long, value_name = "BYTES", value_parser = size_32)]
     inode_ratio: Option<u32>,
+    /// Inodes of the volume, in place of a ratio; rounded so that all groups have as many.
+    #[arg(short = 'N', long, value_name = "N", conflicts_with = "inode_ratio")]
+    inodes: Option<u32>,
+    /// The journal: size=MIB; by the volume's size if it is left out.
+    #[arg(short = 'J', long, value_name = "size=MIB", value_parser = journal_mib)]
+    journal: Option<u32>,
+    /// Features beside the usual ones, joined by commas: NAME adds one, ^NAME takes it away, none
+    /// all of them.
+    #[arg(short = 'O', long, value_delimiter = ',', value_name = "[^]FEATURE,...")]
+    features: Vec<String>,
     /// Percent of the blocks that only root may fill.
     #[arg(short = 'm', long, default_value_t = 5, value_name = "PERCENT")]
     reserved_percent: u32,
@@ -169,6 +182,16 @@ fn size(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
 }
 
+fn size_32(text: &str) -> Result<u32, String> {
+    size(text)?.try_into().map_err(|_| "it must be less than 4 GiB".into())
+}
+
+/// The MiB of `size=MIB`.
+fn journal_mib(text: &str) -> Result<u32, &'static str> {
+    let mib = text.strip_prefix("size=").and_then(|mib| mib.parse().ok());
+    mib.filter(|mib| (1..=1 << 20).contains(mib)).ok_or("give size=MIB, such as size=64")
+}
+
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::F2fs(arguments) => {
@@ -201,35 +224,46 @@ fn at<R>(
 
 fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let options = dovetail_ext::mkfs::MkfsOptions {
+    let mut options = dovetail_ext::mkfs::MkfsOptions {
         label: arguments.label.clone(),
         uuid: *arguments.uuid.unwrap_or_else(Uuid::new_v4).as_bytes(),
         hash_seed: *Uuid::new_v4().as_bytes(),
         time: since_1970.as_secs(),
         block_size: arguments.block_size,
+        blocks_per_group: arguments.blocks_per_group,
         inode_size: arguments.inode_size,
         inode_ratio: arguments.inode_ratio,
+        inodes: arguments.inodes,
         reserved_percent: arguments.reserved_percent,
         ..dovetail_ext::mkfs::MkfsOptions::new(kind)
     };
     if arguments.target.devices.are_given() {
         return Err(Failure::Usage("only F2FS lies on several devices, or on zones".into()));
     }
+    for feature in &arguments.features {
+        options.change_feature(feature).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
     let make_on = |device: &mut Medium, _: &[u64]| {
+        let block = options.block_size_on(device.info().blocks * BLOCK_SIZE);
+        let in_blocks = |mib: u32| ((u64::from(mib) << 20) / u64::from(block.max(1))) as u32;
+        options.journal_blocks = arguments.journal.map(in_blocks);
         dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string())
     };
     let report = at(&arguments.target, make_on)?;
     let (s, image) = (&report.superblock, arguments.target.image.display());
     let size = format_bytes(s.blocks_count * u64::from(s.block_size()));
+    let journal = match report.journal_blocks {
+        0 => "no journal".to_string(),
+        blocks => format!("a journal of {blocks} blocks"),
+    };
     print(&format!(
-        "{image}: an {} volume of {size}, UUID {}, label {:?}\n{} blocks of {} bytes, {} inodes, a journal of {} blocks\n",
+        "{image}: an {} volume of {size}, UUID {}, label {:?}\n{} blocks of {} bytes, {} inodes, {journal}\n",
         format!("{kind:?}").to_lowercase(),
         Uuid::from_bytes(s.uuid),
         arguments.label,
         s.blocks_count,
         s.block_size(),
         s.inodes_count,
-        report.journal_blocks,
     ))
 }
 

@@ -189,6 +189,52 @@ fn a_free_inode_is_no_damage() {
 }
 
 #[test]
+fn mkfs_ext4_takes_the_letters_of_mke2fs() {
+    let folder = folder(&[]);
+    let sizes = |image: &str| {
+        let head =
+            dovetail_testkit::program("dumpe2fs").arg("-h").arg(folder.path().join(image)).output();
+        let keep = [
+            "Filesystem features",
+            "Inode",
+            "Block",
+            "Reserved",
+            "Free",
+            "Fragments",
+            "Total journal",
+        ];
+        let lines = text(&head.unwrap().stdout);
+        let kept = lines.lines().filter(|line| keep.iter().any(|start| line.starts_with(start)));
+        kept.map(String::from).collect::<Vec<_>>()
+    };
+    for letters in [
+        "-b 2k -g 8192 -I 128 -N 1000 -J size=4 -m 2 -O ^metadata_csum,^resize_inode",
+        "-b 4096 -i 1k -O none,filetype,sparse_super,large_file",
+        "-i 1M -O ^has_journal",
+    ] {
+        done(folder.path(), &format!("mkfs ext4 -f {letters} ours.img --size 64M"));
+        let theirs = folder.path().join("theirs.img");
+        std::fs::File::create(&theirs).unwrap().set_len(64 << 20).unwrap();
+        let mut mke2fs = dovetail_testkit::program("mke2fs");
+        mke2fs.args(["-q", "-F", "-t", "ext4"]).args(letters.split_whitespace()).arg(theirs);
+        assert!(mke2fs.status().unwrap().success(), "{letters}");
+        let expected = sizes("theirs.img");
+        assert!(expected.len() > 8, "{expected:?}");
+        assert_eq!(sizes("ours.img"), expected, "{letters}");
+    }
+    for (letters, message) in [
+        ("-J 64", "give size=MIB"),
+        ("-g 300", "a multiple of 8 from 256 to 8192"),
+        ("-O metadata_cksum", "did you mean \"metadata_csum\""),
+        ("-b 0", "blocks of 0 bytes cannot be used"),
+    ] {
+        let output =
+            dovetail(folder.path(), &format!("mkfs ext4 -f {letters} ours.img --size 64M"));
+        assert!(!output.status.success() && text(&output.stderr).contains(message), "{letters}");
+    }
+}
+
+#[test]
 fn the_size_of_a_maps_cache_means_the_same_in_a_replay_and_in_a_bench() {
     let folder = folder(&[("j.fio", JOB)]);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/f2fs-randwrite.blkparse.zst");

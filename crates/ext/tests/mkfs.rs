@@ -116,7 +116,7 @@ fn other_shapes_are_those_of_mke2fs_byte_for_byte() {
     let apart =
         |o: MkfsOptions| MkfsOptions { incompat: o.incompat.without(Incompat::FLEX_BG), ..o };
     let small_inodes = |o: MkfsOptions| MkfsOptions { inode_size: 128, ..o };
-    let shapes: [(MkfsOptions, &[&str]); 13] = [
+    let shapes: [(MkfsOptions, &[&str]); 19] = [
         (MkfsOptions { block_size: Some(4096), ..ext4() }, &["-t", "ext4", "-b", "4096"]),
         (MkfsOptions { block_size: Some(2048), ..ext4() }, &["-t", "ext4", "-b", "2048"]),
         (
@@ -158,6 +158,30 @@ fn other_shapes_are_those_of_mke2fs_byte_for_byte() {
             // a full bitmap of inodes in each group
             MkfsOptions { inode_ratio: Some(1024), ..small_inodes(ext4()) },
             &["-t", "ext4", "-i", "1024", "-I", "128"],
+        ),
+        (
+            // more inodes than a bitmap has bits: smaller groups
+            MkfsOptions { block_size: Some(4096), inode_ratio: Some(1024), ..ext4() },
+            &["-t", "ext4", "-b", "4096", "-i", "1024"],
+        ),
+        (
+            // the first inodes lie in two groups
+            MkfsOptions { inode_ratio: Some(1 << 20), ..ext4() },
+            &["-t", "ext4", "-i", "1M"],
+        ),
+        (
+            MkfsOptions { inode_ratio: Some(1 << 26), ..options(Kind::Ext3) },
+            &["-t", "ext3", "-i", "64M"],
+        ),
+        (MkfsOptions { inodes: Some(5001), ..ext4() }, &["-t", "ext4", "-N", "5001"]),
+        (MkfsOptions { blocks_per_group: Some(4096), ..ext4() }, &["-t", "ext4", "-g", "4096"]),
+        (
+            MkfsOptions {
+                block_size: Some(4096),
+                blocks_per_group: Some(1000),
+                ..options(Kind::Ext3)
+            },
+            &["-t", "ext3", "-b", "4096", "-g", "1000"],
         ),
     ];
     for (options, arguments) in shapes {

@@ -29,6 +29,11 @@ macro_rules! feature_word {
                 Self(self.0 & !other.0)
             }
 
+            /// The names of all features of this word.
+            pub fn names() -> impl Iterator<Item = &'static str> {
+                Self::NAMES.iter().map(|(_, name)| *name)
+            }
+
             /// The feature that mke2fs calls `name`; `None` if there is none in this word.
             pub fn named(name: &str) -> Option<Self> {
                 Self::NAMES.iter().find(|(_, known)| *known == name).map(|(bit, _)| Self(*bit))

@@ -15,7 +15,7 @@ use crate::journal::JournalSuperblock;
 
 use dovetail_vfs::Timestamp;
 
-const LOST_FOUND: Ino = Ino(11);
+pub(super) const LOST_FOUND: Ino = Ino(11);
 /// lost+found has as many blocks as can be pointed to directly, at most this many bytes.
 const LOST_FOUND_BYTES: u64 = 16 << 10;
 /// Smallest journal of any kernel, and largest one that mke2fs allows, in blocks.
@@ -86,6 +86,13 @@ impl Content {
         Ok(found)
     }
 
+    /// The start of an inode's group, or of those that its group is joined to.
+    fn goal_of(&self, ino: Ino) -> u64 {
+        let group = self.superblock.inode_group(ino).0.0;
+        let joined = self.superblock.groups_per_flex();
+        self.superblock.group_start(GroupNo(group - group % joined)).0
+    }
+
     /// The end of group 0's inode table: where files that belong to no directory begin.
     fn after_table(&self) -> u64 {
         self.places.groups[0].inode_table.0 + u64::from(self.superblock.inode_table_blocks())
@@ -100,10 +107,10 @@ impl Content {
     }
 
     fn add_directories(&mut self, (uid, gid): (u32, u32)) -> Result<(), MkfsError> {
-        let (size, first) = (self.block_size() as u64, self.superblock.first_data_block.into());
-        let root_blocks = self.take_all(first, 1)?;
+        let root_blocks = self.take_all(self.goal_of(Ino::ROOT), 1)?;
+        let size = self.block_size() as u64;
         let count = (LOST_FOUND_BYTES / size).min(DIRECT_POINTERS.into());
-        let lost_blocks = self.take_all(root_blocks[0].end, count)?;
+        let lost_blocks = self.take_all(self.goal_of(LOST_FOUND), count)?;
         let mut root = self.new_inode(Ino::ROOT, 0o040_755, 3);
         (root.uid, root.gid) = (uid, gid);
         let names: [(&[u8], Ino); 3] =

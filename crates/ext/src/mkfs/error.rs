@@ -2,6 +2,8 @@
 
 use crate::format::{Compat, Incompat, RoCompat};
 
+use dovetail_time::did_you_mean;
+
 /// Options that contradict each other, or that do not fit the device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MkfsError {
@@ -35,6 +37,19 @@ pub enum MkfsError {
     /// An inode size that is not supported.
     #[error("inodes of {0} bytes cannot be used: a power of two from 128 to the block's size can")]
     InodeSize(u32),
+    /// A group of too few or too many blocks.
+    #[error("a group cannot have {0} blocks: a multiple of 8 from 256 to {1} can be")]
+    GroupSize(u32, u32),
+    /// Groups that their descriptors would fill; mke2fs turns to meta_bg there.
+    #[error(
+        "groups of {blocks} blocks are too small: descriptors and what is kept for more of them take {head} in each; use larger          groups, or leave out the feature resize_inode"
+    )]
+    SmallGroups {
+        /// Blocks of a group.
+        blocks: u32,
+        /// Blocks of the descriptors, and those kept for more.
+        head: u32,
+    },
     /// An inode for too few or too many bytes.
     #[error("an inode for each {0} bytes makes no sense: 1024 to 67108864 are allowed")]
     InodeRatio(u32),
@@ -54,8 +69,11 @@ pub enum MkfsError {
         /// The largest one.
         max: u64,
     },
+    /// No feature of that name.
+    #[error("there is no feature {0:?}{hint}", hint = did_you_mean(.0, feature_names()))]
+    UnknownFeature(String),
     /// Features that new volumes cannot have.
-    #[error("new volumes cannot have these features: {0}; {1}; {2}")]
+    #[error("new volumes cannot have the features {}", together(*.0, *.1, *.2))]
     Features(Compat, Incompat, RoCompat),
     /// Two features that do not go together.
     #[error("the features {0} and {1} exclude each other")]
@@ -63,6 +81,17 @@ pub enum MkfsError {
     /// A feature that needs another one.
     #[error("the feature {0} needs the feature {1}")]
     FeatureNeeds(&'static str, &'static str),
+}
+
+/// The features of three words by their names.
+fn together(compat: Compat, incompat: Incompat, ro_compat: RoCompat) -> String {
+    let words = [compat.to_string(), incompat.to_string(), ro_compat.to_string()];
+    let set: Vec<_> = words.iter().filter(|word| *word != "none").map(String::as_str).collect();
+    set.join(" ")
+}
+
+fn feature_names() -> impl Iterator<Item = &'static str> {
+    Compat::names().chain(Incompat::names()).chain(RoCompat::names())
 }
 
 /// The lengths that a journal may have, or the advice if there are none.

@@ -19,9 +19,12 @@ const DEFAULT_MOUNT_OPTS: u32 = 0x4 | 0x8;
 /// Factor by which the volume may grow: descriptors are kept for that size.
 const GROWTH: u64 = 1024;
 
+/// The smallest group (mke2fs.8, "-g").
+const LEAST_GROUP: u32 = 256;
+
 /// The type of use that mke2fs.conf gives a device by its size: bytes in a block, and bytes for an
 /// inode.
-const fn usage(bytes: u64) -> (u32, u32) {
+pub(super) const fn usage(bytes: u64) -> (u32, u32) {
     match bytes {
         _ if bytes < 3 * MIB => (1024, 8192),
         _ if bytes < 512 * MIB => (1024, 4096),
@@ -34,64 +37,92 @@ const fn usage(bytes: u64) -> (u32, u32) {
 /// The superblock of a new volume on a device of `bytes` bytes; what is free is not yet counted.
 pub(super) fn new_superblock(bytes: u64, options: &MkfsOptions) -> Result<Superblock, MkfsError> {
     options.check()?;
-    let (block_size, inode_ratio) = usage(bytes);
-    let block_size = options.block_size.unwrap_or(block_size);
+    let block_size = options.block_size_on(bytes);
     if options.inode_size > block_size {
         return Err(MkfsError::InodeSize(options.inode_size));
+    }
+    let bits = block_size * 8;
+    let blocks_per_group = options.blocks_per_group.unwrap_or(bits);
+    if !(LEAST_GROUP..=bits).contains(&blocks_per_group) || !blocks_per_group.is_multiple_of(8) {
+        return Err(MkfsError::GroupSize(blocks_per_group, bits));
     }
     let blocks = bytes / u64::from(block_size);
     if blocks >= 1 << 32 {
         return Err(MkfsError::TooLarge { blocks });
     }
-    let ratio = options.inode_ratio.unwrap_or(inode_ratio).max(block_size);
-    let inodes = blocks * u64::from(block_size) / u64::from(ratio);
+    let usual_ratio = usage(bytes).1.max(block_size);
+    let ratio = options.inode_ratio.unwrap_or(usual_ratio);
+    let by_ratio = blocks * u64::from(block_size) / u64::from(ratio);
+    let inodes = options.inodes.map_or(by_ratio, u64::from);
     let mut superblock = blank(options, block_size);
+    superblock.blocks_per_group = blocks_per_group;
+    superblock.clusters_per_group = blocks_per_group;
     superblock.blocks_count = blocks;
-    fit(&mut superblock, inodes, bytes)?;
+    let without_last_group = fit(&mut superblock, inodes, bytes)?;
     let reserved = blocks * u64::from(options.reserved_percent) / 100;
-    // less in proportion where a last group was left out
-    superblock.reserved_blocks = reserved * superblock.blocks_count / blocks;
+    superblock.reserved_blocks = reserved * without_last_group.unwrap_or(blocks) / blocks;
     Ok(superblock)
 }
 
-/// Groups and inode tables for the number of blocks; the volume ends earlier if its last group
-/// would be too small.
-fn fit(superblock: &mut Superblock, inodes: u64, bytes: u64) -> Result<(), MkfsError> {
+/// Groups and inode tables for the number of blocks. Groups are made smaller if their bitmaps have
+/// too few bits for the inodes; the volume ends earlier if its last group would be too small.
+/// Returns how many blocks it had when a last group was left out last: the reserve becomes smaller
+/// with it, and as with mke2fs it stays so if smaller groups then take all blocks.
+fn fit(superblock: &mut Superblock, inodes: u64, bytes: u64) -> Result<Option<u64>, MkfsError> {
     let too_small = |short| MkfsError::TooSmall { bytes, short };
+    let (all, mut shortened) = (superblock.blocks_count, None);
     loop {
         if superblock.blocks_count <= u64::from(superblock.first_data_block) + 8 {
             return Err(too_small("there is no room for a group"));
         }
+        if inodes_per_group(superblock, inodes) > u64::from(superblock.block_size()) * 8 {
+            if superblock.blocks_per_group < LEAST_GROUP {
+                return Err(too_small("there is no room for so many inodes"));
+            }
+            superblock.blocks_per_group -= 8;
+            superblock.clusters_per_group -= 8;
+            superblock.blocks_count = all;
+            continue;
+        }
         set_inodes(superblock, inodes);
         superblock.reserved_gdt_blocks = reserved_gdt_blocks(superblock);
+        let head = superblock.descriptor_blocks() + u32::from(superblock.reserved_gdt_blocks);
+        if head > superblock.blocks_per_group / 4 * 3 {
+            return Err(MkfsError::SmallGroups { blocks: superblock.blocks_per_group, head });
+        }
         let last = GroupNo(superblock.group_count() - 1);
         let blocks = u64::from(superblock.group_blocks(last));
         let needed = u64::from(superblock.base_blocks(last))
             + 2
             + u64::from(superblock.inode_table_blocks());
         let whole = blocks == u64::from(superblock.blocks_per_group);
-        if last.0 == 0 && blocks < needed + LEAST_LAST_GROUP {
+        let smallest = if last.0 == 0 { needed + LEAST_LAST_GROUP } else { needed };
+        if blocks < smallest && (last.0 == 0 || whole) {
             return Err(too_small("there is no room for the tables of a group"));
         }
         if whole || blocks >= needed + LEAST_LAST_GROUP {
-            return Ok(());
+            return Ok(shortened);
         }
         superblock.blocks_count -= blocks;
+        shortened = Some(superblock.blocks_count);
     }
 }
 
-/// As many inodes as were asked for, rounded up so that tables fill their blocks, and bitmaps their
-/// bytes.
+/// Inodes of a group if the volume has so many, or as many as it needs.
+fn inodes_per_group(superblock: &Superblock, inodes: u64) -> u64 {
+    let least = u64::from(superblock.first_ino.0) + 1;
+    inodes.max(least).div_ceil(superblock.group_count().into())
+}
+
+/// As many inodes as were asked for: rounded up so that tables fill their blocks, then down so that
+/// bitmaps fill their bytes, as far as all that are needed remain.
 fn set_inodes(superblock: &mut Superblock, inodes: u64) {
     let per_block = u64::from(superblock.inodes_per_block());
-    let bits = u64::from(superblock.block_size()) * 8;
-    let least = u64::from(superblock.first_ino.0) + 1;
-    let groups = u64::from(superblock.group_count());
-    let per_group = inodes.max(least).div_ceil(groups).min(bits);
-    let filled = per_group.div_ceil(per_block) * per_block;
-    let per_group = (filled & !7).clamp(least.next_multiple_of(8), bits);
-    superblock.inodes_per_group = per_group as u32;
-    superblock.inodes_count = (per_group * groups) as u32;
+    let filled = inodes_per_group(superblock, inodes).next_multiple_of(per_block);
+    let least = inodes_per_group(superblock, 0).next_multiple_of(8);
+    let per_group = (filled & !7).max(least) as u32;
+    superblock.inodes_per_group = per_group;
+    superblock.inodes_count = per_group.saturating_mul(superblock.group_count());
 }
 
 /// Blocks kept behind the descriptors, so that the volume can grow to 1,024 times its size: at most
@@ -127,8 +158,8 @@ fn blank(options: &MkfsOptions, block_size: u32) -> Superblock {
         first_data_block: u32::from(log == 10),
         log_block_size: log,
         log_cluster_size: log,
-        blocks_per_group: block_size * 8,
-        clusters_per_group: block_size * 8,
+        blocks_per_group: 0,
+        clusters_per_group: 0,
         inodes_per_group: 8,
         mount_time: 0,
         write_time: options.time,

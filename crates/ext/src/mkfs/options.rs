@@ -1,6 +1,7 @@
 //! Options of a new volume.
 
 use super::MkfsError;
+use super::geometry::usage;
 use crate::format::{Compat, Incompat, RoCompat};
 
 /// Member of the ext family.
@@ -26,10 +27,14 @@ pub struct MkfsOptions {
     pub ro_compat: RoCompat,
     /// Bytes in a block: 1024, 2048 or 4096; by the device's size if `None`.
     pub block_size: Option<u32>,
+    /// Blocks of a group: a multiple of 8, from 256 to as many as a block has bits; those if `None`.
+    pub blocks_per_group: Option<u32>,
     /// Bytes in an inode.
     pub inode_size: u32,
     /// Bytes of the device for each inode; by the device's size if `None`.
     pub inode_ratio: Option<u32>,
+    /// Inodes of the volume, rounded so that each group has as many; by the ratio if `None`.
+    pub inodes: Option<u32>,
     /// Blocks of the journal; by the volume's size if `None`.
     pub journal_blocks: Option<u32>,
     /// Percent of the blocks that only the owner of the reserve may fill.
@@ -73,8 +78,10 @@ impl MkfsOptions {
             incompat: Incompat::FILETYPE.with(incompat),
             ro_compat: BASE_RO_COMPAT.with(ro_compat),
             block_size: None,
+            blocks_per_group: None,
             inode_size: 256,
             inode_ratio: None,
+            inodes: None,
             journal_blocks: None,
             reserved_percent: 5,
             label: String::new(),
@@ -84,6 +91,38 @@ impl MkfsOptions {
             root_owner: (0, 0),
             lazy_itable_init: true,
         }
+    }
+
+    /// Bytes in a block of a volume on a device of so many bytes.
+    pub fn block_size_on(&self, bytes: u64) -> u32 {
+        self.block_size.unwrap_or(usage(bytes).0)
+    }
+
+    /// Changes features as an argument of mke2fs's `-O` says: `NAME` adds one, `^NAME` takes it
+    /// away, `none` all of them.
+    ///
+    /// # Errors
+    /// [`MkfsError::UnknownFeature`]; whether they go together is seen when the volume is made.
+    pub fn change_feature(&mut self, argument: &str) -> Result<(), MkfsError> {
+        if argument == "none" {
+            (self.compat, self.incompat, self.ro_compat) = Default::default();
+            return Ok(());
+        }
+        let (name, on) = argument.strip_prefix('^').map_or((argument, true), |name| (name, false));
+        let name = if name == "extents" { "extent" } else { name };
+        if let Some(feature) = Compat::named(name) {
+            let without = self.compat.without(feature);
+            self.compat = if on { without.with(feature) } else { without };
+        } else if let Some(feature) = Incompat::named(name) {
+            let without = self.incompat.without(feature);
+            self.incompat = if on { without.with(feature) } else { without };
+        } else if let Some(feature) = RoCompat::named(name) {
+            let without = self.ro_compat.without(feature);
+            self.ro_compat = if on { without.with(feature) } else { without };
+        } else {
+            return Err(MkfsError::UnknownFeature(name.into()));
+        }
+        Ok(())
     }
 
     /// Checks all that does not depend on the device.
@@ -146,6 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn features_change_by_their_names() {
+        let changed = |arguments: &[&str]| {
+            let mut options = MkfsOptions::new(Kind::Ext4);
+            arguments.iter().for_each(|argument| options.change_feature(argument).unwrap());
+            (options.compat, options.incompat, options.ro_compat)
+        };
+        let usual = MkfsOptions::new(Kind::Ext4);
+        let (compat, incompat, ro_compat) = changed(&["^has_journal", "^extents", "uninit_bg"]);
+        assert_eq!(compat, usual.compat.without(Compat::HAS_JOURNAL));
+        assert_eq!(incompat, usual.incompat.without(Incompat::EXTENTS));
+        assert_eq!(ro_compat, usual.ro_compat.with(RoCompat::GDT_CSUM));
+        let alone = (Compat(0), Incompat::FILETYPE, RoCompat(0));
+        assert_eq!(changed(&["^filetype", "none", "filetype"]), alone);
+    }
+
+    #[test]
     fn what_contradicts_itself_is_refused() {
         let unknown = refused(|o| o.incompat = o.incompat.with(Incompat::MMP));
         assert_eq!(unknown, MkfsError::Features(Compat(0), Incompat::MMP, RoCompat(0)));
@@ -155,6 +210,10 @@ mod tests {
         assert_eq!(refused(|o| o.inode_size = 200), MkfsError::InodeSize(200));
         assert_eq!(refused(|o| o.inode_ratio = Some(1)), MkfsError::InodeRatio(1));
         assert_eq!(refused(|o| o.reserved_percent = 51), MkfsError::Reserve(51));
+        assert_eq!(
+            MkfsOptions::new(Kind::Ext4).change_feature("metadata_cksum"),
+            Err(MkfsError::UnknownFeature("metadata_cksum".into()))
+        );
         assert_eq!(refused(|o| o.label = "seventeen letters".into()), MkfsError::Label(17));
     }
 }

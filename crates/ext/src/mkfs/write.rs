@@ -9,7 +9,7 @@ use dovetail_block::{
 };
 use dovetail_time::SimTime;
 
-use super::content::Content;
+use super::content::{Content, LOST_FOUND};
 use crate::format::{
     BlockAddr, Group, GroupFlags, GroupNo, Ino, Inode, RoCompat, SUPERBLOCK_OFFSET, State,
     Superblock, bitmap_checksum, set_bits,
@@ -136,17 +136,27 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         self.io.write(Channel::Home, at.0, Block::Bytes(Arc::new(block)))
     }
 
-    /// The blocks of group 0's inode table that hold inodes.
     fn inodes(&mut self, content: &Content) -> Result<(), DeviceError> {
         let superblock = &content.superblock;
-        let used = superblock.first_ino.0.div_ceil(superblock.inodes_per_block());
+        let groups = LOST_FOUND.0.div_ceil(superblock.inodes_per_group);
+        (0..groups).try_for_each(|group| self.inodes_of(content, GroupNo(group)))
+    }
+
+    /// The blocks of a group's inode table that hold inodes.
+    fn inodes_of(&mut self, content: &Content, group: GroupNo) -> Result<(), DeviceError> {
+        let superblock = &content.superblock;
+        let used = first_inodes(superblock, group).div_ceil(superblock.inodes_per_block());
         let mut table = vec![0; used as usize * self.block_size as usize];
         for inode in content.inodes.iter().filter(|inode| has_bytes(inode, superblock)) {
-            let slot = superblock.inode_slot(superblock.inode_group(inode.ino).1);
+            let (its_group, index) = superblock.inode_group(inode.ino);
+            if its_group != group {
+                continue;
+            }
+            let slot = superblock.inode_slot(index);
             let start = slot.block as usize * self.block_size as usize + slot.offset;
             inode.encode(&mut table[start..], superblock);
         }
-        let first = content.places.groups[0].inode_table.0;
+        let first = content.places.groups[group.0 as usize].inode_table.0;
         for (number, bytes) in (0..).zip(table.chunks(self.block_size as usize)) {
             self.put(BlockAddr(first + number), bytes)?;
         }
@@ -168,10 +178,11 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     fn group(&mut self, content: &Content, number: GroupNo) -> Result<Group, DeviceError> {
         let superblock = &content.superblock;
         let mut group = content.places.groups[number.0 as usize];
-        let used = if number.0 == 0 { superblock.first_ino.0 } else { 0 };
+        let used = first_inodes(superblock, number);
+        let dirs = [Ino::ROOT, LOST_FOUND].map(|ino| superblock.inode_group(ino).0);
         group.free_blocks = content.free_in(number) as u32;
         group.free_inodes = superblock.inodes_per_group - used;
-        group.used_dirs = if number.0 == 0 { 2 } else { 0 };
+        group.used_dirs = dirs.iter().filter(|group| **group == number).count() as u32;
         group.flags =
             if self.empty || !self.lazy { GroupFlags::INODE_ZEROED } else { GroupFlags(0) };
         if superblock.has_group_checksums() {
@@ -233,11 +244,17 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     }
 }
 
+/// Inodes of a group that a new volume uses: those before the first one for files, and lost+found.
+fn first_inodes(superblock: &Superblock, group: GroupNo) -> u32 {
+    let before = group.0.saturating_mul(superblock.inodes_per_group);
+    LOST_FOUND.0.saturating_sub(before).min(superblock.inodes_per_group)
+}
+
 /// Flags for the parts of a group that need not be written. The last group always has a bitmap of
 /// its blocks, because it may be shorter.
 fn uninit_flags(content: &Content, number: GroupNo) -> GroupFlags {
     let superblock = &content.superblock;
-    if number.0 == 0 {
+    if first_inodes(superblock, number) > 0 {
         return GroupFlags(0);
     }
     let last = number.0 + 1 == superblock.group_count();

@@ -289,7 +289,9 @@ impl<D: Scheduler> Ext<D> {
     /// A free inode of the group, by its place in it.
     fn free_inode_in(&mut self, group: GroupNo) -> Result<Option<u32>, Error> {
         let per_group = self.superblock.inodes_per_group;
-        let first = if group.0 == 0 { self.superblock.first_ino.0 - 1 } else { 0 };
+        let reserved = self.superblock.first_ino.0 - 1;
+        let before = group.0.saturating_mul(per_group);
+        let first = reserved.saturating_sub(before).min(per_group);
         let map = self.inode_bitmap(group)?;
         Ok(next_bit(map, first as usize..per_group as usize, false).map(|index| index as u32))
     }

@@ -17,6 +17,8 @@ fn options(rng: &mut Rng) -> MkfsOptions {
     options.block_size = perhaps(block);
     options.inode_ratio = perhaps(ratio);
     options.journal_blocks = perhaps(journal);
+    options.blocks_per_group = (rng.below(3) == 0).then(|| 8 << rng.below(13));
+    options.inodes = (rng.below(4) == 0).then(|| 1 << rng.below(24));
     options.inode_size = 64 << rng.below(8);
     options.reserved_percent = rng.below(60) as u32;
     options.lazy_itable_init = rng.below(2) == 0;
