@@ -275,6 +275,10 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
     assert!(matches!(refused(8, &options(Kind::Ext4)), MkfsError::TooSmall { .. }));
     assert!(matches!(refused(0, &options(Kind::Ext3)), MkfsError::TooSmall { .. }));
     assert!(matches!(refused(1 << 33, &options(Kind::Ext4)), MkfsError::TooLarge { .. }));
+    let many = MkfsOptions { inode_ratio: Some(1024), ..options(Kind::Ext4) };
+    assert!(matches!(refused(1 << 31, &many), MkfsError::Inodes(_)));
+    let groups = MkfsOptions { blocks_per_group: Some(256), ..options(Kind::Ext4) };
+    assert!(matches!(refused(1 << 20, &groups), MkfsError::SmallGroups { blocks: 256, .. }));
     let journal = MkfsOptions { journal_blocks: Some(1000), ..options(Kind::Ext4) };
     assert!(matches!(
         refused(1 << 16, &journal),

@@ -54,6 +54,9 @@ pub(super) fn new_superblock(bytes: u64, options: &MkfsOptions) -> Result<Superb
     let ratio = options.inode_ratio.unwrap_or(usual_ratio);
     let by_ratio = blocks * u64::from(block_size) / u64::from(ratio);
     let inodes = options.inodes.map_or(by_ratio, u64::from);
+    if inodes > u32::MAX.into() {
+        return Err(MkfsError::Inodes(inodes));
+    }
     let mut superblock = blank(options, block_size);
     superblock.blocks_per_group = blocks_per_group;
     superblock.clusters_per_group = blocks_per_group;
@@ -87,7 +90,7 @@ fn fit(superblock: &mut Superblock, inodes: u64, bytes: u64) -> Result<Option<u6
         set_inodes(superblock, inodes);
         superblock.reserved_gdt_blocks = reserved_gdt_blocks(superblock);
         let head = superblock.descriptor_blocks() + u32::from(superblock.reserved_gdt_blocks);
-        if head > superblock.blocks_per_group / 4 * 3 {
+        if head > superblock.blocks_per_group * 3 / 4 {
             return Err(MkfsError::SmallGroups { blocks: superblock.blocks_per_group, head });
         }
         let last = GroupNo(superblock.group_count() - 1);
@@ -120,9 +123,10 @@ fn set_inodes(superblock: &mut Superblock, inodes: u64) {
     let per_block = u64::from(superblock.inodes_per_block());
     let filled = inodes_per_group(superblock, inodes).next_multiple_of(per_block);
     let least = inodes_per_group(superblock, 0).next_multiple_of(8);
-    let per_group = (filled & !7).max(least) as u32;
+    let most = u64::from(u32::MAX / superblock.group_count()) / per_block * per_block;
+    let per_group = (filled.min(most) & !7).max(least) as u32;
     superblock.inodes_per_group = per_group;
-    superblock.inodes_count = per_group.saturating_mul(superblock.group_count());
+    superblock.inodes_count = per_group * superblock.group_count();
 }
 
 /// Blocks kept behind the descriptors, so that the volume can grow to 1,024 times its size: at most
