@@ -156,23 +156,36 @@ fn reserved_blocks_are_for_root() {
 fn a_file_that_is_written_anew_has_its_old_or_its_new_content_after_a_power_cut() {
     let (caller, old, new) = (Caller::default(), vec![b'o'; 60_000], vec![b'n'; 60_000]);
     let zeros = vec![0; 60_000];
-    for (options, expected) in [("", &new), ("data=writeback", &new), ("noauto_da_alloc", &zeros)] {
+    for (options, closes, expected) in [
+        ("", false, &new),
+        ("", true, &new),
+        ("data=writeback", false, &new),
+        ("data=writeback", true, &new),
+        ("noauto_da_alloc", false, &zeros),
+        ("noauto_da_alloc", true, &zeros),
+    ] {
         let mut fs = mount("-t ext4 -b 4096", 64, options);
         let root = fs.root();
         let ino = fs.create(&caller, root, b"file", &NODE).unwrap().ino;
         fs.write(&caller, ino, 0, &old).unwrap();
         fs.sync().unwrap();
+        fs.hold(ino);
         fs.setattr(&caller, ino, &SetAttr { size: Some(0), ..SetAttr::default() }).unwrap();
         let other = fs.create(&caller, root, b"other", &NODE).unwrap().ino;
-        for (at, half) in [(0, &new[..30_000]), (30_000, &new[30_000..])] {
-            fs.write(&caller, ino, at, half).unwrap();
+        let whole = [(0, &new[..])];
+        let halves = [(0, &new[..30_000]), (30_000, &new[30_000..])];
+        for &(at, part) in if closes { &whole[..] } else { &halves[..] } {
+            fs.write(&caller, ino, at, part).unwrap();
+            if closes {
+                fs.forget(ino, 1).unwrap();
+            }
             fs.write(&caller, other, at, b"x").unwrap();
             fs.fsync(other, false).unwrap();
         }
         let mut after = Ext::mount(fs.device().clone(), Options::default(), SimTime::ZERO).unwrap();
         let mut found = vec![1; 60_000];
         assert_eq!(after.read(ino, 0, &mut found), Ok(60_000));
-        assert!(found == *expected, "{options}: {:?}", &found[..8]);
+        assert!(found == *expected, "{options}, {closes}: {:?}", &found[..8]);
         TempImage::of(&after.unmount().unwrap()).check_clean();
     }
 }

@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod damage_mounted;
 mod encode;
+mod foreign;
 mod fsck;
 mod fsx;
 mod full;

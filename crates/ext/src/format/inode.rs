@@ -266,6 +266,16 @@ impl Inode {
         self.project = word(0x20, extra.i_projid);
     }
 
+    /// Gives an inode without extra fields those that it has room for, as Linux does when it loads
+    /// one: `tune2fs -I` leaves such inodes.
+    pub(crate) fn use_spare_fields(&mut self) {
+        if self.extra_isize == 0 {
+            let room = self.xattr_area.len().min(EXTRA_SIZE);
+            self.extra_isize = room as u16;
+            self.xattr_area.drain(..room);
+        }
+    }
+
     /// Writes the inode into `bytes`, which hold what was read (zeros if new) and are as many as
     /// the volume's inodes have; what this type does not know of stays. The checksum is computed.
     pub fn encode(&self, bytes: &mut [u8], superblock: &Superblock) {

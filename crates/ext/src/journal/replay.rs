@@ -287,11 +287,12 @@ pub fn recover<D: Scheduler>(
 ) -> Result<(D, Replayed), JournalError> {
     let mut io = Io::new(device, block_size as usize, SimTime::ZERO);
     let mut superblock = super::Journal::read_superblock(&mut io, map)?;
-    let replayed = apply(&mut io, map, &mut superblock, blocks)?;
+    let replayed = apply(&mut io, map, &mut superblock, blocks, false)?;
     Ok((io.into_device(), replayed))
 }
 
-/// Copies what the log holds to where it belongs, makes that durable, and then empties the log.
+/// Copies what the log holds to where it belongs, unless it is wiped, makes that durable, and then
+/// empties the log.
 ///
 /// # Errors
 /// [`JournalError::Target`] before anything is written; [`JournalError::Io`].
@@ -300,9 +301,13 @@ pub(crate) fn apply<D: Scheduler>(
     map: &JournalMap,
     superblock: &mut JournalSuperblock,
     blocks: u64,
+    wipe: bool,
 ) -> Result<Replayed, JournalError> {
     let mut log = LogReader::new(io, map);
-    let found = replay(superblock, |at| log.read(at))?;
+    let mut found = replay(superblock, |at| log.read(at))?;
+    if wipe {
+        found.copies.clear();
+    }
     if let Some((&block, _)) =
         found.copies.range(blocks..).find(|(block, _)| !log.io().has_place(**block))
     {

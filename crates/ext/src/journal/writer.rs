@@ -95,7 +95,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal's superblock and replays the log, if there is one.
+    /// Reads the journal's superblock and replays the log, if there is one. With `wipe` the log is
+    /// emptied and nothing is copied.
     ///
     /// # Errors
     /// A journal that cannot be used; errors of the device.
@@ -103,9 +104,10 @@ impl Journal {
         io: &mut Io<D>,
         map: JournalMap,
         volume_blocks: u64,
+        wipe: bool,
     ) -> Result<(Self, Replayed), JournalError> {
         let mut superblock = Self::read_superblock(io, &map)?;
-        let replayed = apply(io, &map, &mut superblock, volume_blocks)?;
+        let replayed = apply(io, &map, &mut superblock, volume_blocks, wipe)?;
         let (head, next) = (superblock.first, superblock.sequence);
         let (log, home, under_way, events) = Default::default();
         Ok((Self { map, superblock, head, next, log, home, under_way, events }, replayed))

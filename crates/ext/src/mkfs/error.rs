@@ -54,7 +54,9 @@ pub enum MkfsError {
     #[error("an inode for each {0} bytes makes no sense: 1024 to 67108864 are allowed")]
     InodeRatio(u32),
     /// More inodes than numbers of 32 bits.
-    #[error("{0} inodes are too many: give a larger ratio (-i), such that there are fewer than 2^32")]
+    #[error(
+        "{0} inodes are too many: give a larger ratio (-i), such that there are fewer than 2^32"
+    )]
     Inodes(u64),
     /// A reserve that leaves nothing.
     #[error("a reserve of {0} % is too much: up to 50 is allowed")]

@@ -106,13 +106,13 @@ impl<D: Scheduler> Ext<D> {
     fn read_block(&mut self, ino: Ino, block: u64) -> Result<Content, Error> {
         let Ok(block) = u32::try_from(block) else { return Ok(Content::Empty) };
         match self.map(ino, block)?.state {
-            State::Written(at) => self.read_content_at(at),
+            State::Written(at) => self.read_content_at(ino, at),
             State::Hole | State::Unwritten(_) => Ok(Content::Empty),
         }
     }
 
-    fn read_content_at(&mut self, at: BlockAddr) -> Result<Content, Error> {
-        if self.options.data == DataMode::Journal
+    fn read_content_at(&mut self, ino: Ino, at: BlockAddr) -> Result<Content, Error> {
+        if self.journals_content(ino)?
             && let Some(content) = self.journal.as_ref().and_then(|journal| journal.committed(at.0))
         {
             return Ok(content.clone());
@@ -136,7 +136,7 @@ impl<D: Scheduler> Ext<D> {
 
     /// Reads pages that are not in memory, neighbours on the device in one command.
     pub(super) fn read_ahead(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
-        if self.per_page() > 1 || self.options.data == DataMode::Journal {
+        if self.per_page() > 1 || self.journals_content(ino)? {
             return Ok(()); // pages come one by one then
         }
         let (mut index, mut done) = (range.start, self.io.now());

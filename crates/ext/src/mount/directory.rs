@@ -138,7 +138,11 @@ impl<D: Scheduler> Ext<D> {
             return self.find_in_block(dir, 0, name);
         }
         if self.is_indexed(dir)? {
-            return self.find_by_hash(dir, name);
+            match self.find_by_hash(dir, name) {
+                // as Linux: a damaged index is passed over
+                Err(Error::Corrupt(_)) => {}
+                found => return found,
+            }
         }
         for block in 0..self.dir_blocks(dir)? {
             if let Some(entry) = self.find_in_block(dir, block, name)? {
@@ -176,6 +180,11 @@ impl<D: Scheduler> Ext<D> {
     ) -> Result<(), Error> {
         if self.is_indexed(dir)? {
             return self.add_by_hash(dir, name, ino, kind);
+        }
+        if self.inode(dir)?.flags.has(InodeFlags::INDEX) {
+            // the volume has no indexes any more: the name may take the place of this one's root
+            let inode = self.edit_inode(dir)?;
+            inode.flags = inode.flags.without(InodeFlags::INDEX);
         }
         let blocks = self.dir_blocks(dir)?;
         for block in 0..blocks {

@@ -123,7 +123,8 @@ impl<D: Scheduler> Ext<D> {
         if bytes.iter().all(|&byte| byte == 0) {
             return Err(Damage::FreeInode(ino).into());
         }
-        let inode = Inode::parse(bytes, ino, &superblock)?;
+        let mut inode = Inode::parse(bytes, ino, &superblock)?;
+        inode.use_spare_fields();
         let reserved = ino.0 < superblock.first_ino.0 && ino != Ino::ROOT;
         if inode.links == 0 && !reserved && !self.orphans.contains(&ino) {
             return Err(Damage::FreeInode(ino).into());

@@ -178,7 +178,7 @@ impl<D: Scheduler> Ext<D> {
         blocks: u32,
     ) -> Result<(), Error> {
         let is_content = FileType::of_mode(self.inode(ino)?.mode) == FileType::REGULAR;
-        if !is_content || self.options.data == super::DataMode::Journal {
+        if !is_content || self.journals_content(ino)? {
             (0..u64::from(blocks)).for_each(|offset| self.forget_meta(BlockAddr(start.0 + offset)));
         }
         self.free_blocks(start, blocks)?;

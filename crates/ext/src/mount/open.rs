@@ -165,8 +165,10 @@ impl<D: Scheduler> Ext<D> {
             return Err(Incompatible::ExternalJournal.into());
         }
         let map = self.journal_map()?;
+        // as Linux: somebody else may have written the volume since, and said so
+        let wipe = !self.superblock.incompat.has(Incompat::RECOVER);
         let (mut journal, replayed) =
-            Journal::open(&mut self.io, map, self.superblock.blocks_count)?;
+            Journal::open(&mut self.io, map, self.superblock.blocks_count, wipe)?;
         if replayed.blocks > 0 {
             self.meta.clear();
             self.inodes.clear();

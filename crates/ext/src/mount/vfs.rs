@@ -179,13 +179,17 @@ impl<D: Scheduler> FileSystem for Ext<D> {
             return Ok(());
         }
         self.holds.remove(&ino);
-        self.emptied.remove(&ino);
+        let written_anew = self.emptied.remove(&ino);
         if self.is_read_only() {
             return Ok(());
         }
         self.drop_window(ino)?;
         if self.orphans.contains(&ino) {
             return self.change(|fs| Ok(fs.drop_inode(ino)?));
+        }
+        if written_anew && self.delayed.count(ino) > 0 {
+            // closed: as Linux, its content goes with the next commit
+            return self.change(|fs| Ok(fs.send_before_commit(ino)?));
         }
         Ok(())
     }
