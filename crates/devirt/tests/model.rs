@@ -129,6 +129,29 @@ fn content_of_f2fs_stays_while_everything_moves() {
 }
 
 /// Everything is reached by addresses of the volume again: an ordinary image.
+/// A power cut behind an fsync of more than a segment, which F2FS recovers from its logs.
+fn long_fsyncs_stay<K: Kind>() {
+    let (mut fs, mut files, mut rng) = (made::<K>(1), Files::default(), Rng::new(1));
+    files.load(&mut fs, &mut rng, 40);
+    run::<K>(&mut fs, &mut rng, Unit::Most);
+    fs.sync().unwrap();
+    for name in files.held.keys().cloned().collect::<Vec<_>>() {
+        let (ino, bytes) = files.held.get_mut(&name).unwrap();
+        *bytes = (0..5 << 18).map(|_| rng.below(256) as u8).collect();
+        fs.write(&Caller::default(), *ino, 0, bytes).unwrap();
+        fs.fsync(*ino, false).unwrap();
+    }
+    let fs = K::into_device(fs);
+    files.compare(&mut K::mount(fs, SimTime::ZERO), K::NAME);
+}
+
+#[test]
+fn long_fsyncs_stay_after_a_power_cut() {
+    long_fsyncs_stay::<Ext3>();
+    long_fsyncs_stay::<Ext4>();
+    long_fsyncs_stay::<F2fs>();
+}
+
 fn back_again<K: Kind>(mut fs: K::Fs<PlacesDevice>, files: &Files, what: &str) {
     let selection = Selection::all(&mut fs).unwrap();
     Run::new(&fs, Way::ToVolume, selection).unwrap().finish(&mut fs).unwrap();

@@ -186,3 +186,27 @@ fn other_fsyncs_are_left_to_the_file_system() {
     file(&mut fs, "a");
     assert_eq!(fs.begin_fsync(root, false), Ok(FsyncRest::Nothing), "a checkpoint was made");
 }
+
+/// A mount that does not recover writes where the chain leads to: the next one must not take it.
+#[test]
+fn a_chain_that_was_not_recovered_is_given_up() {
+    let mount = |device: MemoryDevice, options: &str| {
+        // content goes to the device before anybody asks for it, and its nodes do not
+        let options = Options { page_cache_bytes: 1 << 18, ..Options::parse(options).unwrap() };
+        F2fs::mount(device, options, SimTime::ZERO).unwrap()
+    };
+    let (old, new) = (vec![b'o'; 1 << 20], vec![b'n'; 1 << 20]);
+    let mut fs = mount(mkfs(64 << 20, &[]), "mode=lfs");
+    let first = file(&mut fs, "first");
+    let second = file(&mut fs, "second");
+    fs.write(&Caller::default(), first, 0, &old).unwrap();
+    fs.sync().unwrap();
+    fs.write(&Caller::default(), first, 0, &new).unwrap();
+    fs.fsync(first, false).unwrap();
+    let mut fs = mount(fs.into_device(), "mode=lfs,norecovery");
+    fs.write(&Caller::default(), second, 0, &vec![b's'; 2 << 20]).unwrap();
+    let mut fs = mount(fs.into_device(), "mode=lfs");
+    let mut found = vec![0; old.len()];
+    fs.read(first, 0, &mut found).unwrap();
+    assert!(found == old, "{:?}", found.iter().find(|byte| **byte != b'o'));
+}

@@ -14,7 +14,9 @@ use dovetail_testkit::exercise::{
     Answer, Failed, Generator, Op, Profile, Step, Subject, Target, first_difference,
 };
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, Error, FileSystem, Limits, NewNode, SetAttr, Timestamp};
+use dovetail_vfs::{
+    Caller, Error, Fallocate, FileSystem, Limits, NewNode, SetAttr, Timestamp,
+};
 
 const STEPS: usize = 1500;
 
@@ -152,6 +154,29 @@ fn with_entries_in_blocks_from_the_start() {
 }
 
 /// The volume says that there is no space before its device has to, whatever waits to be discarded.
+/// Linux gives the file what was reserved until the space ended.
+#[test]
+fn blocks_of_a_failed_allocation_belong_to_the_file() {
+    for keep_size in [false, true] {
+        let device = common::mkfs(64 << 20, &[]);
+        let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+        fill(&mut fs, 1000);
+        let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+        let ino = fs.create(&Caller::default(), fs.root(), b"file", &node).unwrap().ino;
+        let how = Fallocate::Reserve { keep_size };
+        let failed = fs.fallocate(&Caller::default(), ino, how, 0, 1 << 30);
+        assert_eq!(failed, Err(Error::NoSpace));
+        let attr = fs.getattr(ino).unwrap();
+        let reserved = attr.blocks / 8;
+        assert!(reserved > 500, "{attr:?}");
+        // an inline inode has become one block of content; nodes count, too
+        let expected = if keep_size { 0 } else { attr.size / 4096 };
+        assert_eq!(attr.size, expected * 4096);
+        assert!(keep_size || reserved.abs_diff(expected) < 4, "{attr:?}");
+        assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+    }
+}
+
 #[test]
 fn an_iplfs_volume_that_is_full() {
     let empty = iplfs_device(64 << 20, &iplfs_options());

@@ -1,5 +1,7 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
+use std::ops::Range;
+
 use dovetail_block::{BlockBytes, Content, Scheduler};
 use dovetail_vfs::kit::{PageContent, PageWrite, WriteData};
 use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFREG, is_device, kind};
@@ -352,20 +354,25 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.convert_inline(ino)?;
-        let keep_size = match how {
-            Fallocate::Reserve { keep_size } => {
-                self.reserve_range(ino, offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES))?;
-                keep_size
-            }
-            Fallocate::PunchHole => {
-                self.zero_range(ino, offset, end, false)?;
-                true
-            }
-            Fallocate::ZeroRange { keep_size } => {
-                self.zero_range(ino, offset, end, true)?;
-                keep_size
-            }
+        let (reserves, keep_size) = match how {
+            Fallocate::Reserve { keep_size } => (true, keep_size),
+            Fallocate::PunchHole => (false, true),
+            Fallocate::ZeroRange { keep_size } => (true, keep_size),
         };
+        if !matches!(how, Fallocate::Reserve { .. }) {
+            self.zero_range(ino, offset, end)?;
+        }
+        let (mut end, mut outcome) = (end, Ok(()));
+        if reserves {
+            let blocks = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
+            if let Err((reached, error)) = self.reserve_range(ino, blocks) {
+                // as Linux: what was reserved until then belongs to the file
+                (end, outcome) = (reached * BLOCK_BYTES, Err(error));
+            }
+        }
+        if end <= offset {
+            return outcome;
+        }
         let size = self.inode(ino)?.i_size.get();
         if !keep_size && size < end {
             self.zero_behind(ino, size)?;
@@ -373,20 +380,22 @@ impl<D: Scheduler> F2fs<D> {
         } else if how != Fallocate::PunchHole && self.inode(ino)?.i_size.get() < end {
             self.edit_inode(ino)?.i_advise |= ADVISE_KEEP_SIZE;
         }
-        Ok(self.touch(ino, caller.now)?)
+        self.touch(ino, caller.now)?;
+        outcome
     }
 
-    fn reserve_range(&mut self, ino: Nid, from: u64, end: u64) -> Result<(), Error> {
+    /// Reserves blocks in order; an error comes with the first block that has no room.
+    fn reserve_range(&mut self, ino: Nid, blocks: Range<u64>) -> Result<(), (u64, Error)> {
         let mut dirty = self.nodes.dirty_count();
-        for block in from..end {
-            self.reserve(ino, block)?;
-            self.look_for_node_headroom(&mut dirty)?;
+        for block in blocks {
+            self.reserve(ino, block).map_err(|error| (block, error.into()))?;
+            self.look_for_node_headroom(&mut dirty).map_err(|error| (block + 1, error.into()))?;
         }
         Ok(())
     }
 
-    /// The bytes of a range become zeros: whole blocks as holes, or reserved.
-    fn zero_range(&mut self, ino: Nid, offset: u64, end: u64, reserve: bool) -> Result<(), Error> {
+    /// The bytes of a range become zeros: whole blocks as holes.
+    fn zero_range(&mut self, ino: Nid, offset: u64, end: u64) -> Result<(), Error> {
         let (first, last) = (offset.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
         if first > last {
             self.zero_in_page(ino, offset, end)?;
@@ -394,9 +403,6 @@ impl<D: Scheduler> F2fs<D> {
             self.zero_in_page(ino, offset, first * BLOCK_BYTES)?;
             self.zero_in_page(ino, last * BLOCK_BYTES, end)?;
             self.punch_blocks(ino, first, last)?;
-        }
-        if reserve {
-            self.reserve_range(ino, offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES))?;
         }
         Ok(())
     }

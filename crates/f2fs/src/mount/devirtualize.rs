@@ -332,8 +332,12 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Gives back what a power cut may have left: device addresses that no pointer leads to.
     pub(super) fn recover_device_addresses(&mut self) -> Result<(), Error> {
+        if !self.superblock.devirtualized {
+            return Ok(());
+        }
+        self.discard_free_segments()?;
         let clean = self.committed.checkpoint().flags.has(CheckpointFlags::UMOUNT);
-        if self.superblock.devirtualized && !clean { self.give_back().map(drop) } else { Ok(()) }
+        if clean { Ok(()) } else { self.give_back().map(drop) }
     }
 
     fn give_back(&mut self) -> Result<u64, Error> {

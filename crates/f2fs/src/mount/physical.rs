@@ -61,8 +61,7 @@ impl<D: Scheduler> F2fs<D> {
         if self.state.is_mounted_read_only() {
             return Ok(());
         }
-        self.end_open_batch()?;
-        if marked { self.discard_free_segments() } else { Ok(()) }
+        self.end_open_batch()
     }
 
     fn check_volume_for_device_addresses(&self) -> Result<(), Incompatible> {
@@ -139,7 +138,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Content of free segments takes the space of blocks at device addresses, and nobody knows how
     /// much of it there is.
-    fn discard_free_segments(&mut self) -> Result<(), Error> {
+    pub(super) fn discard_free_segments(&mut self) -> Result<(), Error> {
         self.space.queue_free_segments();
         self.discard_some(usize::MAX, BLOCKS_IN_SEGMENT).map(drop)
     }

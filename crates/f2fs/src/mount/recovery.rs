@@ -57,7 +57,10 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn roll_forward(&mut self, orphans: &[Nid]) -> Result<(), Error> {
-        let chain = if self.options.no_recovery { Vec::new() } else { self.read_chain()? };
+        if self.options.no_recovery {
+            return self.give_up_chain(orphans);
+        }
+        let chain = self.read_chain()?;
         let synced = self.synced_files(&chain)?;
         if orphans.is_empty() && synced.is_empty() {
             return self.discard_beyond();
@@ -74,6 +77,18 @@ impl<D: Scheduler> F2fs<D> {
                 self.replay(record, &block, file.named == Some(at), &mut adopted)?;
             }
         }
+        self.space.end_recovery(&mut self.io)?;
+        self.write_checkpoint(CheckpointReason::Sync)
+    }
+
+    /// Gives up what fsyncs wrote, by a checkpoint: the next mount would otherwise take the chain,
+    /// which leads to blocks that this one writes anew.
+    fn give_up_chain(&mut self, orphans: &[Nid]) -> Result<(), Error> {
+        let chain = self.read_chain();
+        if orphans.is_empty() && chain.as_ref().is_ok_and(Vec::is_empty) {
+            return self.discard_beyond();
+        }
+        self.drop_listed_orphans(orphans)?;
         self.space.end_recovery(&mut self.io)?;
         self.write_checkpoint(CheckpointReason::Sync)
     }
