@@ -53,13 +53,11 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
 
 /// More than ext3 keeps can go: inodes and directories too.
 fn reduction(measured: &Measured) -> Comparison {
-    let kib = |bytes: u64| bytes / 1024;
-    let ours = measured.reduction();
     Comparison {
         what: format!("{}: map memory is smaller by", measured.name),
         paper: "none: a figure of ours. 75 to 96 % on ext3".into(),
-        ours: format!("{ours:.1} % ({} to {} KiB)", kib(measured.before), kib(measured.after)),
+        ours: measured.shown(),
         rule: "at least ext3's 75 %".into(),
-        agrees: ours >= 75.0,
+        agrees: measured.reduction() >= 75.0,
     }
 }

@@ -8,6 +8,7 @@ use dovetail_lab::results::RunResult;
 use dovetail_workload::file_trace::{FileTrace, Pace};
 
 use super::iplfs::on_partition;
+use super::iplfs_figure_12a::with_8_gb;
 use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, within};
 
 pub(crate) const FIGURE: Figure = Figure {
@@ -16,7 +17,7 @@ pub(crate) const FIGURE: Figure = Figure {
     source: "Kim et al., IPLFS, ATC'22: figure 13 and section 6.1",
     setup: "The paper ran MySQL with 5 million records and 50 clients on a partition of 18 GB. Ours is a recorded trace of MariaDB's calls on its files, \
             200,000 records and 50 clients (examples/), made again thread by thread three times over, on 1/20 of that partition, 90 % of what F2FS gives of it in \
-            use with the database. Latencies are those of calls: a database's reads are mostly from its own memory, and an update waits for an fsync, so fsyncs \
+            use with the database, on a host with 8 GB of memory (1/20 of that). Latencies are those of calls: a database's reads are mostly from its own memory, and an update waits for an fsync, so fsyncs \
             stand for updates. They are measured with the time between calls that was recorded, in which the database works; throughput as fast as the stack \
             allows. (Fifty clients that wait for each answer cannot be 3.73 times slower with reads that take twice as long and updates three times, so the paper's figures are not of one moment \
             either.) F2FS is mounted mode=lfs.",
@@ -44,6 +45,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         let source = Source::FileTrace(FileTraceSource { trace, pace, loops: LOOPS, whole_at });
         let fill = Some(Fill { amount: FillAmount::Share(FILL), with: FillWith::Impressions });
         let stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "18GiB")?;
+        let stacks = stacks.into_iter().map(with_8_gb).collect();
         let plan = Plan { source: &source, fill, stacks, final_sync: false, restart: false };
         Setting { scale, ..*setting }.perform(&plan)
     };
