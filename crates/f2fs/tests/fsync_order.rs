@@ -9,7 +9,7 @@ use dovetail_testkit::{RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, FsyncRest, Ino, NewNode};
 
-use crate::common::mkfs;
+use crate::common::{mkfs, strict_fsck};
 
 /// A step of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,4 +209,25 @@ fn a_chain_that_was_not_recovered_is_given_up() {
     let mut found = vec![0; old.len()];
     fs.read(first, 0, &mut found).unwrap();
     assert!(found == old, "{:?}", found.iter().find(|byte| **byte != b'o'));
+}
+
+/// The inode notes the name of its first link, which goes: no record may lead recovery there.
+#[test]
+fn a_file_whose_noted_name_is_gone_keeps_its_other_name_after_a_power_cut() {
+    let caller = Caller::default();
+    let mut fs = F2fs::mount(mkfs(64 << 20, &[]), Options::default(), SimTime::ZERO).unwrap();
+    let root = fs.root();
+    let ino = file(&mut fs, "first");
+    fs.link(&caller, ino, root, b"second").unwrap();
+    fs.sync().unwrap();
+    fs.unlink(&caller, root, b"first").unwrap();
+    for n in 0..3_u8 {
+        fs.write(&caller, ino, 0, &[n; 20_000]).unwrap();
+        fs.fsync(ino, false).unwrap();
+    }
+    let mut fs = F2fs::mount(fs.into_device(), Options::default(), SimTime::ZERO).unwrap();
+    assert!(fs.lookup(root, b"first").is_err());
+    let mut found = [9; 20_000];
+    assert_eq!((fs.read(ino, 0, &mut found), found), (Ok(20_000), [2; 20_000]));
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
 }

@@ -14,9 +14,7 @@ use dovetail_testkit::exercise::{
     Answer, Failed, Generator, Op, Profile, Step, Subject, Target, first_difference,
 };
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{
-    Caller, Error, Fallocate, FileSystem, Limits, NewNode, SetAttr, Timestamp,
-};
+use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Limits, NewNode, SetAttr, Timestamp};
 
 const STEPS: usize = 1500;
 

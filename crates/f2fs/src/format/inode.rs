@@ -356,7 +356,7 @@ impl RawInode {
             xattr_nid: Nid(self.i_xattr_nid.get()),
             flags: InodeFlags(self.i_flags.get()),
             parent: Nid(self.i_pino.get()),
-            name: self.i_name[..self.i_namelen.get().min(255) as usize].to_vec(),
+            name: self.name().to_vec(),
             dir_level: self.i_dir_level,
             project: None,
             cluster_blocks: 1,
@@ -370,6 +370,11 @@ impl RawInode {
 }
 
 impl RawInode {
+    /// The file's name in the directory that `i_pino` notes.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.i_name[..self.i_namelen.get().min(255) as usize]
+    }
+
     pub(crate) fn of(block: &BlockBytes) -> &Self {
         transmute_ref!(block)
     }

@@ -155,14 +155,18 @@ impl<D: Scheduler> F2fs<D> {
         })
     }
 
-    /// After a rename the inode's own note of its parent is right again, since calls keep it so:
-    /// the next fsync can be a record.
+    /// The inode's own note of its name is right, of which it may have lost another one: the next
+    /// fsync can be a record.
     fn find_parent_again(&mut self, ino: Nid) -> Result<(), Error> {
         let raw = self.inode(ino)?;
-        if raw.i_advise & ADVISE_LOST_PARENT != 0
-            && raw.i_links.get() == 1
-            && is_regular(raw.i_mode.get())
-        {
+        let lost = raw.i_advise & ADVISE_LOST_PARENT != 0;
+        if !lost || raw.i_links.get() != 1 || !is_regular(raw.i_mode.get()) {
+            return Ok(());
+        }
+        let (parent, name) = (Nid(raw.i_pino.get()), raw.name().to_vec());
+        // the directory of the note may be gone, and its number may be another file's
+        let noted = self.find_entry(parent, &name).ok().flatten();
+        if noted.is_some_and(|entry| entry.ino == ino) {
             self.edit_inode(ino)?.i_advise &= !ADVISE_LOST_PARENT;
         }
         Ok(())
