@@ -6,7 +6,9 @@ use crate::common::{TempImage, tool};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, SetAttr, Timestamp, XattrFlags};
+use dovetail_vfs::{
+    Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+};
 
 const FILE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 const DIR: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
@@ -144,4 +146,51 @@ fn attributes_of_an_inode_without_extra_fields_lie_behind_the_fields() {
     assert!(stat.contains("Size of extra inode fields: 32"), "{stat}");
     assert!(stat.contains("user.x (5) = \"value\""), "{stat}");
     assert_eq!(mount(image.load()).lookup(root, b"a").unwrap().mtime, late);
+}
+
+/// `chattr +i` and `+a` keep more from changing than content.
+#[test]
+fn marks_of_chattr_keep_names_and_attributes() {
+    let caller = Caller::default();
+    let mut fs = made("-t ext4 -b 4096");
+    let root = fs.root();
+    for (dir, flags) in [("i", 0x8_0010), ("a", 0x8_0020)] {
+        let dir = fs.create(&caller, root, dir.as_bytes(), &DIR).unwrap().ino;
+        file(&mut fs, dir, "inside", b"x");
+        file(&mut fs, root, &format!("file-{flags:x}"), b"x");
+    }
+    let mut fs = mount(changed(
+        &fs.unmount().unwrap(),
+        &[
+            "sif i flags 0x80010",
+            "sif a flags 0x80020",
+            "sif file-80010 flags 0x80010",
+            "sif file-80020 flags 0x80020",
+        ],
+    ));
+    let refused = |done: Result<(), Error>| assert!(matches!(done, Err(Error::NotPermitted(_))));
+    let free = RenameFlags::default();
+    for dir in [b"i", b"a"] {
+        let dir = fs.lookup(root, dir).unwrap().ino;
+        refused(fs.unlink(&caller, dir, b"inside"));
+        refused(fs.rename(&caller, (dir, b"inside"), (root, b"outside"), free));
+    }
+    let dirs = [b"i", b"a"].map(|dir| fs.lookup(root, dir).unwrap().ino);
+    refused(fs.create(&caller, dirs[0], b"new", &FILE).map(drop));
+    fs.create(&caller, dirs[1], b"new", &FILE).unwrap();
+    refused(fs.rmdir(&caller, root, b"i"));
+    for name in [&b"file-80010"[..], b"file-80020"] {
+        let ino = fs.lookup(root, name).unwrap().ino;
+        refused(fs.unlink(&caller, root, name));
+        refused(fs.link(&caller, ino, root, b"link").map(drop));
+        refused(fs.rename(&caller, (root, name), (root, b"other"), free));
+        let changes = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        refused(fs.setattr(&caller, ino, &changes).map(drop));
+        refused(fs.setxattr(&caller, ino, b"user.x", b"x", XattrFlags::default()));
+        let other = file(&mut fs, root, "other", b"x");
+        refused(fs.rename(&caller, (root, b"other"), (root, name), free));
+        assert!(fs.getattr(other).is_ok());
+        fs.unlink(&caller, root, b"other").unwrap();
+    }
+    TempImage::of(&fs.unmount().unwrap()).check_clean();
 }

@@ -25,6 +25,7 @@ mod iplfs;
 mod iplfs_damage;
 mod iplfs_headroom;
 mod kernel_images;
+mod marks;
 mod mkfs;
 mod model;
 mod mount_options;

@@ -1,7 +1,7 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Scheduler};
-use dovetail_vfs::kit::{PageContent, PageWrite, WriteData};
+use dovetail_vfs::kit::{Names, PageContent, PageWrite, WriteData};
 use dovetail_vfs::mode::{S_IALLUGO, kind};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Timestamp};
 
@@ -45,6 +45,7 @@ impl<D: Scheduler> Ext<D> {
         ino: Ino,
         changes: &SetAttr,
     ) -> Result<(), Error> {
+        self.marks(ino)?.check_none()?;
         if let Some(size) = changes.size {
             self.prepare_size(ino, size)?;
         }
@@ -86,10 +87,8 @@ impl<D: Scheduler> Ext<D> {
 
     /// Refuses to change what must not change, or is not kept right.
     fn check_changeable(&mut self, ino: Ino) -> Result<(), Error> {
+        self.marks(ino)?.check_none()?;
         let flags = self.inode(ino)?.flags;
-        if flags.0 & (InodeFlags::IMMUTABLE.0 | InodeFlags::APPEND.0) != 0 {
-            return Err(Error::NotPermitted("the file is marked immutable or append-only"));
-        }
         for (flag, what) in [
             (InodeFlags::ENCRYPT, "writing to encrypted files"),
             (InodeFlags::VERITY, "writing to verity files"),

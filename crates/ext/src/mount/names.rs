@@ -1,7 +1,7 @@
 //! Making, naming, renaming and removing inodes.
 
 use dovetail_block::Scheduler;
-use dovetail_vfs::kit::{Names, Rename};
+use dovetail_vfs::kit::{Marks, Names, Rename};
 use dovetail_vfs::mode::{S_ISGID, is_dir};
 use dovetail_vfs::{Caller, Error, RenameFlags};
 
@@ -43,6 +43,13 @@ impl<D: Scheduler> Names for Ext<D> {
 
     fn link_count(&mut self, ino: Ino) -> Result<u64, Error> {
         Ok(self.inode(ino)?.links.into())
+    }
+
+    fn marks(&mut self, ino: Ino) -> Result<Marks, Error> {
+        let flags = self.inode(ino)?.flags;
+        let (immutable, append_only) =
+            (flags.has(InodeFlags::IMMUTABLE), flags.has(InodeFlags::APPEND));
+        Ok(Marks { immutable, append_only })
     }
 
     fn search(&mut self, dir: Ino, name: &[u8]) -> Result<Option<Entry>, Error> {

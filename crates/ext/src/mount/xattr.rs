@@ -4,7 +4,7 @@
 //! own.
 
 use dovetail_block::Scheduler;
-use dovetail_vfs::kit::{XattrNameSpace, XattrRefused};
+use dovetail_vfs::kit::{Names, XattrNameSpace, XattrRefused};
 use dovetail_vfs::{Caller, Error, XattrFlags};
 
 use super::Ext;
@@ -62,6 +62,7 @@ impl<D: Scheduler> Ext<D> {
         value: &[u8],
         flags: XattrFlags,
     ) -> Result<(), Error> {
+        self.marks(ino)?.check_none()?;
         let Stored { inside, block } = self.stored_xattrs(ino)?;
         let new = Xattr::from_system(name, value)?;
         if new.name.len() > 255 {
@@ -89,6 +90,7 @@ impl<D: Scheduler> Ext<D> {
         ino: Ino,
         name: &[u8],
     ) -> Result<(), Error> {
+        self.marks(ino)?.check_none()?;
         let wanted = named(name)?;
         let Stored { inside, block } = self.stored_xattrs(ino)?;
         let in_both = !inside.is_empty() && !block.is_empty();

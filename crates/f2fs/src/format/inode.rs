@@ -114,6 +114,10 @@ pub struct InodeFlags(pub u32);
 impl InodeFlags {
     /// The content is compressed.
     pub const COMPRESSED: Self = Self(0x4);
+    /// Nothing of the file changes (chattr +i).
+    pub const IMMUTABLE: Self = Self(0x10);
+    /// The file only gets longer, the directory only gets names (chattr +a).
+    pub const APPEND: Self = Self(0x20);
     /// Names are found whatever their case.
     pub const CASEFOLD: Self = Self(0x4000_0000);
 

@@ -3,20 +3,18 @@
 use std::ops::Range;
 
 use dovetail_block::{BlockBytes, Content, Scheduler};
-use dovetail_vfs::kit::{PageContent, PageWrite, WriteData};
+use dovetail_vfs::kit::{Names, PageContent, PageWrite, WriteData};
 use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFREG, is_device, kind};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino, SetAttr, Timestamp};
 
 use super::F2fs;
 use super::data::{ADVISE_ENCRYPTED, ADVISE_KEEP_SIZE, ADVISE_VERITY};
+use super::names::marks_of;
 use super::pointers::Found;
 use crate::error::{Damage, Error as Failure};
 use crate::format::{BLOCK, BlockAddr, Features, InodeFlags, Nid, RawInode, u32_at};
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
-/// `i_flags` of a file that must not change, or only grow (chattr +i, +a).
-const FLAG_IMMUTABLE: u32 = 0x10;
-const FLAG_APPEND: u32 = 0x20;
 
 fn check_regular(raw: &RawInode) -> Result<(), Error> {
     match kind(raw.i_mode.get()) {
@@ -28,10 +26,8 @@ fn check_regular(raw: &RawInode) -> Result<(), Error> {
 
 /// Refuses to change what is not kept right, or must not change.
 fn check_changeable(raw: &RawInode) -> Result<(), Error> {
+    marks_of(raw).check_none()?;
     let (flags, advise) = (raw.i_flags.get(), raw.i_advise);
-    if flags & (FLAG_IMMUTABLE | FLAG_APPEND) != 0 {
-        return Err(Error::NotPermitted("the file is marked immutable or append-only"));
-    }
     for (found, what) in [
         (flags & InodeFlags::COMPRESSED.0 != 0, "writing to compressed files"),
         (advise & ADVISE_ENCRYPTED != 0, "writing to encrypted files"),
@@ -86,6 +82,7 @@ impl<D: Scheduler> F2fs<D> {
         ino: Nid,
         changes: &SetAttr,
     ) -> Result<(), Error> {
+        self.marks(ino)?.check_none()?;
         if let Some(size) = changes.size {
             self.set_size(ino, size)?;
         }

@@ -1,7 +1,7 @@
 //! Making, naming, renaming and removing inodes.
 
 use dovetail_block::Scheduler;
-use dovetail_vfs::kit::{Names, Rename, WriteData};
+use dovetail_vfs::kit::{Marks, Names, Rename, WriteData};
 use dovetail_vfs::mode::{S_IFLNK, S_IFREG, S_ISGID, is_device, is_dir, kind};
 use dovetail_vfs::{Caller, Error, RenameFlags};
 
@@ -11,7 +11,7 @@ use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT, WritebackReason};
 use super::directory::Entry;
 use super::policy::matches_extension;
 use crate::error::Error as Failure;
-use crate::format::{DentryBlockMut, Features, FileType, InlineFlags, Nid};
+use crate::format::{DentryBlockMut, Features, FileType, InlineFlags, InodeFlags, Nid, RawInode};
 
 /// `i_flags` of new directories: hashed, as the kernel has it.
 const FLAG_INDEX: u32 = 0x1000;
@@ -21,6 +21,15 @@ const FLAG_PROJECT_INHERIT: u32 = 0x2000_0000;
 const EXTRA_SIZE: u16 = 36;
 /// Words for inline extended attributes, as the kernel gives them to every new inode.
 const XATTR_WORDS: u16 = 50;
+
+/// Marks that keep an inode from changing.
+pub(super) fn marks_of(raw: &RawInode) -> Marks {
+    let flags = InodeFlags(raw.i_flags.get());
+    Marks {
+        immutable: flags.has(InodeFlags::IMMUTABLE),
+        append_only: flags.has(InodeFlags::APPEND),
+    }
+}
 
 /// A new inode.
 struct Newborn<'a> {
@@ -54,6 +63,10 @@ impl<D: Scheduler> Names for F2fs<D> {
 
     fn link_count(&mut self, ino: Nid) -> Result<u64, Error> {
         Ok(self.inode(ino)?.i_links.get().into())
+    }
+
+    fn marks(&mut self, ino: Nid) -> Result<Marks, Error> {
+        Ok(marks_of(self.inode(ino)?))
     }
 
     fn search(&mut self, dir: Nid, name: &[u8]) -> Result<Option<Entry>, Error> {
@@ -403,7 +416,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 }
 
-pub(super) fn set_name(raw: &mut crate::format::RawInode, dir: Nid, name: &[u8]) {
+pub(super) fn set_name(raw: &mut RawInode, dir: Nid, name: &[u8]) {
     raw.i_pino.set(dir.0);
     raw.i_namelen.set(name.len() as u32);
     raw.i_name = [0; 255];

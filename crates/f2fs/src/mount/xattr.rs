@@ -1,7 +1,7 @@
 //! Extended attributes: read as one list, changed, and stored again.
 
 use dovetail_block::Scheduler;
-use dovetail_vfs::kit::{XattrNameSpace, XattrRefused};
+use dovetail_vfs::kit::{Names, XattrNameSpace, XattrRefused};
 use dovetail_vfs::{Caller, Error, XattrFlags};
 
 use super::F2fs;
@@ -49,6 +49,7 @@ impl<D: Scheduler> F2fs<D> {
         value: &[u8],
         flags: XattrFlags,
     ) -> Result<(), Error> {
+        self.marks(ino)?.check_none()?;
         let new = Xattr::from_system(name, value).map_err(|refused| match refused {
             XattrRefused::NameSpace => unknown(name),
             XattrRefused::Acl => Error::Invalid("the value is no access control list"),
@@ -74,6 +75,7 @@ impl<D: Scheduler> F2fs<D> {
         ino: Nid,
         name: &[u8],
     ) -> Result<(), Error> {
+        self.marks(ino)?.check_none()?;
         let (index, rest) = XattrIndex::of_name(name).ok_or_else(|| unknown(name))?;
         let mut list = self.xattr_list(ino)?;
         let found = list.iter().position(|xattr| xattr.index == index && xattr.name == rest);

@@ -23,7 +23,7 @@ mod xattr;
 pub use corrupt::Corrupt;
 pub use direct::put_dirty_over;
 pub use entries::{Dots, all_entries, find_entry, whole_entries};
-pub use names::{Names, Rename};
+pub use names::{Marks, Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
 pub use rounds::{Rounds, WRITE_BACK_EVERY, old_since};
 pub use shared_read::{StoredBytes, read_shared};

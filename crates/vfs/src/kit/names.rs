@@ -6,6 +6,28 @@
 
 use crate::{Error, MAX_NAME, RenameFlags};
 
+/// Marks of chattr(1) that keep an inode from changing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// +i: nothing changes.
+    pub immutable: bool,
+    /// +a: a file only gets longer, a directory only gets names.
+    pub append_only: bool,
+}
+
+impl Marks {
+    /// The inode has none.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`].
+    pub fn check_none(self) -> Result<(), Error> {
+        if self.immutable || self.append_only {
+            return Err(Error::NotPermitted("the file is marked immutable or append-only"));
+        }
+        Ok(())
+    }
+}
+
 /// A tree of directories whose names change.
 pub trait Names {
     /// The number of an inode.
@@ -37,6 +59,12 @@ pub trait Names {
     /// Damage; the device.
     fn link_count(&mut self, ino: Self::Ino) -> Result<u64, Error>;
 
+    /// Marks that keep the inode from changing.
+    ///
+    /// # Errors
+    /// Damage; the device.
+    fn marks(&mut self, ino: Self::Ino) -> Result<Marks, Error>;
+
     /// The entry called `name` in `dir`, which is a directory.
     ///
     /// # Errors
@@ -65,12 +93,25 @@ pub trait Names {
         if self.is_directory(dir)? { Ok(()) } else { Err(Error::NotADirectory) }
     }
 
-    /// A directory in which something is to be named must have a name itself.
+    /// A directory in which something is to be named must have a name itself, and may change.
     ///
     /// # Errors
-    /// [`Error::NotFound`].
+    /// [`Error::NotFound`], [`Error::NotPermitted`].
     fn check_named(&mut self, dir: Self::Ino) -> Result<(), Error> {
-        if self.link_count(dir)? == 0 { Err(Error::NotFound) } else { Ok(()) }
+        if self.link_count(dir)? == 0 {
+            return Err(Error::NotFound);
+        }
+        // names may come to one that is append-only
+        Marks { append_only: false, ..self.marks(dir)? }.check_none()
+    }
+
+    /// The directory may lose a name of the inode.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`].
+    fn check_loss(&mut self, dir: Self::Ino, ino: Self::Ino) -> Result<(), Error> {
+        self.marks(dir)?.check_none()?;
+        self.marks(ino)?.check_none()
     }
 
     /// The entry called `name` in `dir`.
@@ -114,6 +155,7 @@ pub trait Names {
         if self.is_directory(ino)? {
             return Err(Error::NotPermitted("a directory has one name only"));
         }
+        self.marks(ino)?.check_none()?;
         match self.link_count(ino)? {
             0 => Err(Error::NotFound),
             links if links >= Self::MAX_LINKS => Err(Error::TooManyLinks),
@@ -124,20 +166,19 @@ pub trait Names {
     /// The entry of a file that is to lose this name.
     ///
     /// # Errors
-    /// [`Error::IsADirectory`]; as [`Self::entry_of`].
+    /// [`Error::IsADirectory`], [`Error::NotPermitted`]; as [`Self::entry_of`].
     fn entry_to_unlink(&mut self, dir: Self::Ino, name: &[u8]) -> Result<Self::Entry, Error> {
         let entry = self.entry_of(dir, name)?;
-        if self.is_directory(Self::target_of(&entry))? {
-            Err(Error::IsADirectory)
-        } else {
-            Ok(entry)
-        }
+        let ino = Self::target_of(&entry);
+        self.check_loss(dir, ino)?;
+        if self.is_directory(ino)? { Err(Error::IsADirectory) } else { Ok(entry) }
     }
 
     /// The entry of a directory that is to be removed.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::NotEmpty`], [`Error::NotADirectory`]; as [`Self::entry_of`].
+    /// [`Error::Invalid`], [`Error::NotEmpty`], [`Error::NotADirectory`], [`Error::NotPermitted`];
+    /// as [`Self::entry_of`].
     fn entry_to_rmdir(&mut self, dir: Self::Ino, name: &[u8]) -> Result<Self::Entry, Error> {
         match name {
             b"." => return Err(Error::Invalid("\".\" cannot be removed")),
@@ -146,6 +187,7 @@ pub trait Names {
         }
         let entry = self.entry_of(dir, name)?;
         let ino = Self::target_of(&entry);
+        self.check_loss(dir, ino)?;
         self.check_dir(ino)?;
         if self.holds_nothing(ino)? { Ok(entry) } else { Err(Error::NotEmpty) }
     }
@@ -213,6 +255,7 @@ pub trait Names {
             _ => {}
         }
         let ino = Self::target_of(&entry);
+        self.check_loss(dir, ino)?;
         let is_dir = self.is_directory(ino)?;
         if is_dir && self.is_below(new_dir, ino)? {
             return Err(below);
@@ -223,6 +266,7 @@ pub trait Names {
         let Some(taken) = taken.map(|taken| Self::target_of(&taken)) else {
             return self.check_named(new_dir);
         };
+        self.check_loss(new_dir, taken)?;
         let taken_is_dir = self.is_directory(taken)?;
         if taken_is_dir && self.is_below(dir, taken)? {
             return Err(if flags.exchange { below } else { Error::NotEmpty });
