@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
+use dovetail_ext::format::Compat;
 use dovetail_ext::mkfs::Kind;
 use dovetail_f2fs::format::{AddressWidth, BLOCKS_IN_SEGMENT, Features, Timestamp, Variant};
 use dovetail_f2fs::mkfs::{DevicePart, MkfsOptions, MkfsReport, existing_content, mkfs};
@@ -110,7 +111,7 @@ pub(crate) struct ExtArguments {
     /// Inodes of the volume, in place of a ratio; rounded so that all groups have as many.
     #[arg(short = 'N', long, value_name = "N", conflicts_with = "inode_ratio")]
     inodes: Option<u32>,
-    /// The journal: size=MIB; by the volume's size if it is left out.
+    /// A journal of so many MiB; by the volume's size if it is left out.
     #[arg(short = 'J', long, value_name = "size=MIB", value_parser = journal_mib)]
     journal: Option<u32>,
     /// Features beside the usual ones, joined by commas: NAME adds one, ^NAME takes it away, none
@@ -242,6 +243,9 @@ fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
     }
     for feature in &arguments.features {
         options.change_feature(feature).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    if arguments.journal.is_some() {
+        options.compat = options.compat.with(Compat::HAS_JOURNAL);
     }
     let make_on = |device: &mut Medium, _: &[u64]| {
         let block = options.block_size_on(device.info().blocks * BLOCK_SIZE);

@@ -211,6 +211,7 @@ fn mkfs_ext4_takes_the_letters_of_mke2fs() {
         "-b 2k -g 8192 -I 128 -N 1000 -J size=4 -m 2 -O ^metadata_csum,^resize_inode",
         "-b 4096 -i 1k -O none,filetype,sparse_super,large_file",
         "-i 1M -O ^has_journal",
+        "-O ^has_journal -J size=4",
     ] {
         done(folder.path(), &format!("mkfs ext4 -f {letters} ours.img --size 64M"));
         let theirs = folder.path().join("theirs.img");

@@ -128,7 +128,6 @@ fn content_of_f2fs_stays_while_everything_moves() {
     content_stays::<F2fs>(2, Unit::MetadataBlock);
 }
 
-/// Everything is reached by addresses of the volume again: an ordinary image.
 /// A power cut behind an fsync of more than a segment, which F2FS recovers from its logs.
 fn long_fsyncs_stay<K: Kind>() {
     let (mut fs, mut files, mut rng) = (made::<K>(1), Files::default(), Rng::new(1));
@@ -152,6 +151,7 @@ fn long_fsyncs_stay_after_a_power_cut() {
     long_fsyncs_stay::<F2fs>();
 }
 
+/// Everything is reached by addresses of the volume again: an ordinary image.
 fn back_again<K: Kind>(mut fs: K::Fs<PlacesDevice>, files: &Files, what: &str) {
     let selection = Selection::all(&mut fs).unwrap();
     Run::new(&fs, Way::ToVolume, selection).unwrap().finish(&mut fs).unwrap();

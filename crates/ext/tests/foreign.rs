@@ -7,7 +7,7 @@ use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options};
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+    Caller, DirEntry, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
 };
 
 const FILE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
@@ -86,6 +86,16 @@ fn a_log_is_not_replayed_without_the_flag_of_recovery() {
     TempImage::of(&fs.unmount().unwrap()).check_clean();
 }
 
+fn entries(fs: &mut Ext<MemoryDevice>, dir: Ino) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut note = |entry: DirEntry| {
+        names.push(String::from_utf8_lossy(&entry.name).into());
+        true
+    };
+    fs.readdir(dir, 0, &mut note).unwrap();
+    names
+}
+
 /// A directory with more names than a block holds.
 fn with_many_names() -> (MemoryDevice, Vec<String>) {
     let mut fs = made("-t ext3 -b 1024");
@@ -111,6 +121,11 @@ fn a_damaged_index_is_passed_over() {
     for name in &names {
         assert!(fs.lookup(dir, name.as_bytes()).is_ok(), "{name}");
     }
+    let listed = entries(&mut fs, dir);
+    assert!(names.iter().all(|name| listed.contains(name)), "{}", listed.len());
+    file(&mut fs, dir, "new", b"x");
+    assert!(fs.lookup(dir, b"new").is_ok() && entries(&mut fs, dir).len() == listed.len() + 1);
+    TempImage::of(&fs.unmount().unwrap()).check_clean();
 }
 
 #[test]

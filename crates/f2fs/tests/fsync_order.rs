@@ -9,6 +9,7 @@ use dovetail_testkit::{RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, FsyncRest, Ino, NewNode};
 
+use crate::common::iplfs::{iplfs_device, iplfs_options, leaks_after_mount, mapped};
 use crate::common::{mkfs, strict_fsck};
 
 /// A step of a plan.
@@ -209,6 +210,38 @@ fn a_chain_that_was_not_recovered_is_given_up() {
     let mut found = vec![0; old.len()];
     fs.read(first, 0, &mut found).unwrap();
     assert!(found == old, "{:?}", found.iter().find(|byte| **byte != b'o'));
+}
+
+/// On a log that is never cleaned, what was written beyond the checkpoint is discarded with it.
+#[test]
+fn a_chain_that_iplfs_gives_up_leaves_nothing_on_the_device() {
+    let mount = |device: MemoryDevice, options: &str| {
+        F2fs::mount(device, Options::parse(options).unwrap(), SimTime::ZERO).unwrap()
+    };
+    let caller = Caller::default();
+    for with_orphan in [false, true] {
+        let mut fs = mount(iplfs_device(64 << 20, &iplfs_options()), "");
+        let first = file(&mut fs, "first");
+        fs.write(&caller, first, 0, &vec![b'o'; 1 << 20]).unwrap();
+        let orphan = file(&mut fs, "orphan");
+        if with_orphan {
+            fs.hold(orphan);
+            let root = fs.root();
+            fs.unlink(&caller, root, b"orphan").unwrap();
+        }
+        fs.sync().unwrap();
+        fs.write(&caller, first, 0, &vec![b'n'; 4 << 20]).unwrap();
+        fs.fsync(first, false).unwrap();
+        let mut fs = mount(fs.into_device(), "norecovery");
+        let mut found = vec![0; 1 << 20];
+        assert_eq!(fs.read(first, 0, &mut found), Ok(1 << 20));
+        assert!(found.iter().all(|byte| *byte == b'o'));
+        assert_eq!(fs.getattr(first).unwrap().size, 1 << 20);
+        let device = fs.into_device();
+        // 256 blocks of content, and not 1,024 more that were fsynced
+        assert!(mapped(&device).len() < 512, "{with_orphan}: {}", mapped(&device).len());
+        assert_eq!(leaks_after_mount(&device), [""; 0], "{with_orphan}");
+    }
 }
 
 /// The inode notes the name of its first link, which goes: no record may lead recovery there.

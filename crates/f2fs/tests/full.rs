@@ -151,7 +151,6 @@ fn with_entries_in_blocks_from_the_start() {
     run("blocks", &Options::parse("noinline_dentry,noinline_data").unwrap(), 100, 3);
 }
 
-/// The volume says that there is no space before its device has to, whatever waits to be discarded.
 /// Linux gives the file what was reserved until the space ended.
 #[test]
 fn blocks_of_a_failed_allocation_belong_to_the_file() {
@@ -175,6 +174,7 @@ fn blocks_of_a_failed_allocation_belong_to_the_file() {
     }
 }
 
+/// The volume says that there is no space before its device has to, whatever waits to be discarded.
 #[test]
 fn an_iplfs_volume_that_is_full() {
     let empty = iplfs_device(64 << 20, &iplfs_options());

@@ -24,6 +24,7 @@ pub use block::{CommitBlock, RevokeBlock};
 pub use error::JournalError;
 pub use header::{BlockType, Header, MAGIC};
 pub use map::{JournalExtent, JournalMap};
+pub(crate) use replay::UseOfLog;
 pub use replay::{Replay, Replayed, Source, Stop, recover, replay};
 pub use superblock::{JournalFeatures, JournalSuperblock};
 pub use tag::{Tag, TagFlags, TagFormat};

@@ -47,6 +47,15 @@ pub enum Stop {
     Full,
 }
 
+/// Treatment of the log that a mount finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UseOfLog {
+    /// What it holds is copied home.
+    Replay,
+    /// The volume does not ask for recovery: the log is emptied.
+    Wipe,
+}
+
 /// Committed content of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
@@ -84,16 +93,19 @@ pub fn replay<E>(
     read: impl FnMut(u32) -> Result<Content, E>,
 ) -> Result<Replay, E> {
     let mut scan = Scan::new(superblock, read);
-    if superblock.start == 0 {
-        return Ok(scan.end(Stop::Empty));
-    }
-    let stop = loop {
-        if let Some(stop) = scan.step()? {
-            break stop;
-        }
-    };
+    let stop = scan.all()?;
     let wrong = scan.cut_at_wrong_block()?;
     Ok(scan.end(wrong.unwrap_or(stop)))
+}
+
+/// Finds where the log ends, for one of which nothing is to be copied.
+fn end_of_log<E>(
+    superblock: &JournalSuperblock,
+    read: impl FnMut(u32) -> Result<Content, E>,
+) -> Result<Replay, E> {
+    let mut scan = Scan::new(superblock, read);
+    let stop = scan.all()?;
+    Ok(Replay { copies: BTreeMap::new(), ..scan.end(stop) })
 }
 
 /// A logged block.
@@ -144,6 +156,18 @@ where
             left: superblock.capacity(),
             open: LoggedTransaction::new(superblock.sequence),
             committed: Vec::new(),
+        }
+    }
+
+    /// Reads the log to its end.
+    fn all(&mut self) -> Result<Stop, E> {
+        if self.superblock.start == 0 {
+            return Ok(Stop::Empty);
+        }
+        loop {
+            if let Some(stop) = self.step()? {
+                return Ok(stop);
+            }
         }
     }
 
@@ -287,7 +311,7 @@ pub fn recover<D: Scheduler>(
 ) -> Result<(D, Replayed), JournalError> {
     let mut io = Io::new(device, block_size as usize, SimTime::ZERO);
     let mut superblock = super::Journal::read_superblock(&mut io, map)?;
-    let replayed = apply(&mut io, map, &mut superblock, blocks, false)?;
+    let replayed = apply(&mut io, map, &mut superblock, blocks, UseOfLog::Replay)?;
     Ok((io.into_device(), replayed))
 }
 
@@ -301,13 +325,13 @@ pub(crate) fn apply<D: Scheduler>(
     map: &JournalMap,
     superblock: &mut JournalSuperblock,
     blocks: u64,
-    wipe: bool,
+    use_of_log: UseOfLog,
 ) -> Result<Replayed, JournalError> {
     let mut log = LogReader::new(io, map);
-    let mut found = replay(superblock, |at| log.read(at))?;
-    if wipe {
-        found.copies.clear();
-    }
+    let found = match use_of_log {
+        UseOfLog::Replay => replay(superblock, |at| log.read(at))?,
+        UseOfLog::Wipe => end_of_log(superblock, |at| log.read(at))?,
+    };
     if let Some((&block, _)) =
         found.copies.range(blocks..).find(|(block, _)| !log.io().has_place(**block))
     {

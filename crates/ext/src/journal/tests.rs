@@ -49,7 +49,7 @@ fn new_journal<D: Scheduler>(
     block[..1024].copy_from_slice(&superblock.encode());
     let place = map(blocks).physical(0).unwrap();
     io.write_now(Channel::Home, place, Content::Bytes(Arc::new(block)), true).unwrap();
-    let (mut journal, _) = Journal::open(io, map(blocks), VOLUME, false).unwrap();
+    let (mut journal, _) = Journal::open(io, map(blocks), VOLUME, UseOfLog::Replay).unwrap();
     journal.set_features(features);
     journal
 }

@@ -21,7 +21,7 @@ use dovetail_vfs::Timestamp;
 
 use super::block::{CommitBlock, RevokeBlock, seal_tail};
 use super::header::{BlockType, Header, MAGIC};
-use super::replay::{apply, write_superblock};
+use super::replay::{UseOfLog, apply, write_superblock};
 use super::tag::{Tag, TagFlags};
 use super::{
     JournalError, JournalExtent, JournalFeatures, JournalMap, JournalSuperblock, Replayed, Tid,
@@ -95,8 +95,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal's superblock and replays the log, if there is one. With `wipe` the log is
-    /// emptied and nothing is copied.
+    /// Reads the journal's superblock and replays the log, if there is one, or empties it.
     ///
     /// # Errors
     /// A journal that cannot be used; errors of the device.
@@ -104,10 +103,10 @@ impl Journal {
         io: &mut Io<D>,
         map: JournalMap,
         volume_blocks: u64,
-        wipe: bool,
+        use_of_log: UseOfLog,
     ) -> Result<(Self, Replayed), JournalError> {
         let mut superblock = Self::read_superblock(io, &map)?;
-        let replayed = apply(io, &map, &mut superblock, volume_blocks, wipe)?;
+        let replayed = apply(io, &map, &mut superblock, volume_blocks, use_of_log)?;
         let (head, next) = (superblock.first, superblock.sequence);
         let (log, home, under_way, events) = Default::default();
         Ok((Self { map, superblock, head, next, log, home, under_way, events }, replayed))

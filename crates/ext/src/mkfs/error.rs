@@ -42,7 +42,8 @@ pub enum MkfsError {
     GroupSize(u32, u32),
     /// Groups that their descriptors would fill; mke2fs turns to meta_bg there.
     #[error(
-        "groups of {blocks} blocks are too small: descriptors and what is kept for more of them take {head} in each; use larger          groups, or leave out the feature resize_inode"
+        "groups of {blocks} blocks are too small: descriptors, and with resize_inode what is kept for more of them, take {head} in \
+         each; use larger groups"
     )]
     SmallGroups {
         /// Blocks of a group.

@@ -69,8 +69,8 @@ pub(super) fn new_superblock(bytes: u64, options: &MkfsOptions) -> Result<Superb
 
 /// Groups and inode tables for the number of blocks. Groups are made smaller if their bitmaps have
 /// too few bits for the inodes; the volume ends earlier if its last group would be too small.
-/// Returns how many blocks it had when a last group was left out last: the reserve becomes smaller
-/// with it, and as with mke2fs it stays so if smaller groups then take all blocks.
+/// If a last group was left out, returns the number of blocks without it: mke2fs scales the reserve
+/// by it, even if smaller groups take all blocks later.
 fn fit(superblock: &mut Superblock, inodes: u64, bytes: u64) -> Result<Option<u64>, MkfsError> {
     let too_small = |short| MkfsError::TooSmall { bytes, short };
     let (all, mut shortened) = (superblock.blocks_count, None);

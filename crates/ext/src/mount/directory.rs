@@ -131,6 +131,20 @@ impl<D: Scheduler> Ext<D> {
         Ok(has_feature && self.inode(dir)?.flags.has(InodeFlags::INDEX))
     }
 
+    /// As in Linux a damaged index is passed over, unless blocks have checksums: then the blocks of
+    /// an index are no blocks of entries.
+    fn may_pass_over_indexes(&self) -> bool {
+        self.superblock.checksum_seed().is_none()
+    }
+
+    /// The index does not lead to where the name belongs, and may be passed over.
+    fn passes_over_index(&mut self, dir: Ino, name: &[u8]) -> Result<bool, Error> {
+        match self.check_index(dir, name) {
+            Err(Error::Corrupt(_)) if self.may_pass_over_indexes() => Ok(true),
+            checked => checked.map(|()| false),
+        }
+    }
+
     /// The entry called `name`; "." and ".." are entries as well.
     pub(super) fn find_entry(&mut self, dir: Ino, name: &[u8]) -> Result<Option<Entry>, Error> {
         self.check_readable(dir)?;
@@ -139,8 +153,7 @@ impl<D: Scheduler> Ext<D> {
         }
         if self.is_indexed(dir)? {
             match self.find_by_hash(dir, name) {
-                // as Linux: a damaged index is passed over
-                Err(Error::Corrupt(_)) => {}
+                Err(Error::Corrupt(_)) if self.may_pass_over_indexes() => {}
                 found => return found,
             }
         }
@@ -178,11 +191,11 @@ impl<D: Scheduler> Ext<D> {
         ino: Ino,
         kind: FileType,
     ) -> Result<(), Error> {
-        if self.is_indexed(dir)? {
+        if self.is_indexed(dir)? && !self.passes_over_index(dir, name)? {
             return self.add_by_hash(dir, name, ino, kind);
         }
         if self.inode(dir)?.flags.has(InodeFlags::INDEX) {
-            // the volume has no indexes any more: the name may take the place of this one's root
+            // the name may take the place of the index's root
             let inode = self.edit_inode(dir)?;
             inode.flags = inode.flags.without(InodeFlags::INDEX);
         }
@@ -312,7 +325,10 @@ impl<D: Scheduler> Ext<D> {
         let blocks = self.dir_blocks(dir)?;
         let by_hash =
             self.superblock.compat.has(Compat::DIR_INDEX) && (self.is_indexed(dir)? || blocks == 1);
-        let version = if by_hash { Some(self.hash_version(dir)?) } else { None };
+        let version = match by_hash.then(|| self.hash_version(dir)) {
+            Some(Err(Error::Corrupt(_))) if self.may_pass_over_indexes() => None,
+            version => version.transpose()?,
+        };
         let (mut entries, mut left_out) = (Vec::new(), LeftOut::default());
         for block in 0..blocks {
             let bytes = match self.dir_block(dir, block) {

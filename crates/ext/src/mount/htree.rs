@@ -73,6 +73,12 @@ impl<D: Scheduler> Ext<D> {
         Ok(way)
     }
 
+    /// The index leads to a block for the name.
+    pub(super) fn check_index(&mut self, dir: Ino, name: &[u8]) -> Result<(), Error> {
+        let (root, hash) = self.root_and_hash(dir, name)?;
+        self.way_to(dir, root, hash).map(drop)
+    }
+
     /// Goes on to the next block of entries if names of this hash may stand there.
     fn continue_way(&mut self, dir: Ino, way: &mut Way, hash: u32) -> Result<bool, Error> {
         let more = |(_, table, at): &(u32, DxBlock, usize)| at + 1 < table.entries.len();

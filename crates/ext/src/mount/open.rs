@@ -24,7 +24,7 @@ use crate::format::{
     State as VolumeState, Superblock,
 };
 use crate::io::{Io, bytes};
-use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap, MAX_BLOCKS};
+use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap, MAX_BLOCKS, UseOfLog};
 use crate::places::Places;
 
 impl<D: Scheduler> Ext<D> {
@@ -166,9 +166,10 @@ impl<D: Scheduler> Ext<D> {
         }
         let map = self.journal_map()?;
         // as Linux: somebody else may have written the volume since, and said so
-        let wipe = !self.superblock.incompat.has(Incompat::RECOVER);
+        let asks = self.superblock.incompat.has(Incompat::RECOVER);
+        let use_of_log = if asks { UseOfLog::Replay } else { UseOfLog::Wipe };
         let (mut journal, replayed) =
-            Journal::open(&mut self.io, map, self.superblock.blocks_count, wipe)?;
+            Journal::open(&mut self.io, map, self.superblock.blocks_count, use_of_log)?;
         if replayed.blocks > 0 {
             self.meta.clear();
             self.inodes.clear();

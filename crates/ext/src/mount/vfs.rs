@@ -43,6 +43,22 @@ impl<D: Scheduler> Ext<D> {
         Ok(done)
     }
 
+    /// A file that was emptied is closed: as in Linux its content goes with the next commit. If it
+    /// lacks room now, each commit tries it.
+    fn place_if_emptied(&mut self, ino: Ino) -> Result<(), Error> {
+        if !self.emptied.contains(&ino) {
+            return Ok(());
+        }
+        if self.delayed.count(ino) > 0 {
+            match self.change(|fs| Ok(fs.send_before_commit(ino)?)) {
+                Err(Error::NoSpace) => return Ok(()),
+                placed => placed?,
+            }
+        }
+        self.emptied.remove(&ino);
+        Ok(())
+    }
+
     /// A change that can be made again as a whole: if it lacks room, and there is more than was
     /// counted, it is made again, as a kernel does (Linux: `ext4_should_retry_alloc`).
     pub(super) fn change_again<T>(
@@ -179,19 +195,15 @@ impl<D: Scheduler> FileSystem for Ext<D> {
             return Ok(());
         }
         self.holds.remove(&ino);
-        let written_anew = self.emptied.remove(&ino);
         if self.is_read_only() {
             return Ok(());
         }
-        self.drop_window(ino)?;
         if self.orphans.contains(&ino) {
+            self.drop_window(ino)?;
             return self.change(|fs| Ok(fs.drop_inode(ino)?));
         }
-        if written_anew && self.delayed.count(ino) > 0 {
-            // closed: as Linux, its content goes with the next commit
-            return self.change(|fs| Ok(fs.send_before_commit(ino)?));
-        }
-        Ok(())
+        self.place_if_emptied(ino)?;
+        Ok(self.drop_window(ino)?)
     }
 
     fn read(&mut self, ino: Number, offset: u64, into: &mut [u8]) -> Result<usize, Error> {

@@ -364,7 +364,7 @@ impl<D: Scheduler> F2fs<D> {
             let blocks = offset / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES);
             if let Err((reached, error)) = self.reserve_range(ino, blocks) {
                 // as Linux: what was reserved until then belongs to the file
-                (end, outcome) = (reached * BLOCK_BYTES, Err(error));
+                (end, outcome) = (end.min(reached * BLOCK_BYTES), Err(error));
             }
         }
         if end <= offset {

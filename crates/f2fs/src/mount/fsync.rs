@@ -155,8 +155,8 @@ impl<D: Scheduler> F2fs<D> {
         })
     }
 
-    /// The inode's own note of its name is right, of which it may have lost another one: the next
-    /// fsync can be a record.
+    /// Clears the mark of a lost parent if the noted name still leads to the inode: later fsyncs can
+    /// then be records.
     fn find_parent_again(&mut self, ino: Nid) -> Result<(), Error> {
         let raw = self.inode(ino)?;
         let lost = raw.i_advise & ADVISE_LOST_PARENT != 0;
@@ -164,7 +164,8 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         let (parent, name) = (Nid(raw.i_pino.get()), raw.name().to_vec());
-        // the directory of the note may be gone, and its number may be another file's
+        // the directory of the note may be gone, and its number another file's: no error then, and
+        // where the device fails the fsync is a checkpoint, which meets it
         let noted = self.find_entry(parent, &name).ok().flatten();
         if noted.is_some_and(|entry| entry.ino == ino) {
             self.edit_inode(ino)?.i_advise &= !ADVISE_LOST_PARENT;

@@ -88,6 +88,7 @@ impl<D: Scheduler> F2fs<D> {
         if orphans.is_empty() && chain.as_ref().is_ok_and(Vec::is_empty) {
             return self.discard_beyond();
         }
+        self.guard_claimed(std::iter::empty())?;
         self.drop_listed_orphans(orphans)?;
         self.space.end_recovery(&mut self.io)?;
         self.write_checkpoint(CheckpointReason::Sync)

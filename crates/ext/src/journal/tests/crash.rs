@@ -81,7 +81,7 @@ fn check_cuts(seed: u64, features: JournalFeatures, size: usize) -> usize {
         let place =
             format!("seed {seed}, {features}, {size}: cut {} {:?}", crash.cut, crash.survivors);
         let mut io = opened(crash.device, size);
-        let (_, found) = Journal::open(&mut io, map(48), VOLUME, false)
+        let (_, found) = Journal::open(&mut io, map(48), VOLUME, UseOfLog::Replay)
             .unwrap_or_else(|e| panic!("{place}: {e}"));
         let complete = history.positions.partition_point(|&position| position <= crash.cut) - 1;
         let last = (complete + 1).min(history.states.len() - 1);

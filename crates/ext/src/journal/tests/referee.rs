@@ -170,7 +170,7 @@ fn journals_that_we_write() {
         let size = image.superblock_field("Block size") as usize;
         let (map, blocks) = (image.map(), image.superblock_field("Block count"));
         let mut io = Io::new(image.device(), size, SimTime::ZERO);
-        let (mut journal, _) = Journal::open(&mut io, map, blocks, false).unwrap();
+        let (mut journal, _) = Journal::open(&mut io, map, blocks, UseOfLog::Replay).unwrap();
         journal.set_features(features);
         for n in 1..=20 {
             let mut transaction = Transaction::default();

@@ -69,7 +69,7 @@ proptest! {
         }
         io.wait().unwrap();
         let mut io = opened(io.into_device(), size);
-        let (again, _) = Journal::open(&mut io, map(blocks), VOLUME, false).unwrap();
+        let (again, _) = Journal::open(&mut io, map(blocks), VOLUME, UseOfLog::Replay).unwrap();
         for (&block, &fill) in &expected {
             prop_assert_eq!(content_of(&mut io, block), fill, "block {}", block);
         }
@@ -97,7 +97,7 @@ proptest! {
             content[byte] = value;
             io.write(Channel::Home, place, Content::Bytes(Arc::new(content))).unwrap();
         }
-        drop(Journal::open(&mut io, map(64), VOLUME, false));
+        drop(Journal::open(&mut io, map(64), VOLUME, UseOfLog::Replay));
     }
 }
 
@@ -111,7 +111,8 @@ fn a_log_that_wraps_many_times_holds_the_newest() {
         journal.commit(&mut io, transaction, BARRIER).unwrap();
         if n % 37 == 0 {
             let mut copy = opened(io.device().clone(), 4096);
-            let (again, found) = Journal::open(&mut copy, map(32), VOLUME, false).unwrap();
+            let (again, found) =
+                Journal::open(&mut copy, map(32), VOLUME, UseOfLog::Replay).unwrap();
             assert!(
                 found.transactions > 0 && again.next_tid() != journal.next_tid(),
                 "transaction {n}"
@@ -166,7 +167,7 @@ fn a_wrong_block_ends_the_log_before_its_transaction() {
         let mut content = *bytes(&io.read(place).unwrap());
         content[if features == PLAIN { 3 } else { 700 }] ^= 1;
         io.write(Channel::Home, place, Content::Bytes(Arc::new(content))).unwrap();
-        let (again, found) = Journal::open(&mut io, map(32), VOLUME, false).unwrap();
+        let (again, found) = Journal::open(&mut io, map(32), VOLUME, UseOfLog::Replay).unwrap();
         let stop = if features == PLAIN { Stop::End } else { Stop::Checksum(wrong) };
         assert_eq!((found.transactions, found.stop), (1, stop), "{features} {wrong}");
         assert_eq!(content_of(&mut io, 9), 1);
