@@ -146,6 +146,24 @@ fn what_warms_up_is_not_in_the_scatter() {
     assert!(first < 0.1 && last <= run.totals.elapsed_s, "{first} to {last}");
 }
 
+/// The measurement's intervals begin anew behind a ramp, however long those of the ramp were.
+#[test]
+fn a_ramp_makes_no_interval_longer() {
+    let job = "[a]\nrw=randwrite\nbs=4k\nsize=8m\nfsync=8\ntime_based\nruntime=1\nramp_time=20\n";
+    let run = one_run(&Source::fio(job, "ramp.fio", &[]).unwrap(), None);
+    assert!((256..=512).contains(&run.series.time_s.len()), "{}", run.series.time_s.len());
+}
+
+/// fio ends threads that sleep, too.
+#[test]
+fn a_run_ends_with_the_job_that_ends_all_others() {
+    for sleeps in ["startdelay=60", "thinktime=60s"] {
+        let job = format!("[global]\nrw=write\nbs=4k\nsize=1m\n[a]\nexitall\n[b]\n{sleeps}\n");
+        let run = one_run(&Source::fio(&job, "exitall.fio", &[]).unwrap(), None);
+        assert!(run.totals.elapsed_s < 1.0, "{sleeps}: {}", run.totals.elapsed_s);
+    }
+}
+
 #[test]
 fn fragmentation_is_that_of_the_workloads_files() {
     let source =

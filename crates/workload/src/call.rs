@@ -231,6 +231,12 @@ pub trait Workload {
     /// A call of `thread` has ended.
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome);
 
+    /// The thread has been ended by another one, whatever it sleeps for. Asked when a thread is
+    /// done.
+    fn is_cut_short(&self, _thread: ThreadId) -> bool {
+        false
+    }
+
     /// Returns whether a call that `thread` begins at `begin` counts in the results.
     fn measured(&self, _thread: ThreadId, _begin: SimTime) -> bool {
         true

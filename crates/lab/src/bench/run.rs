@@ -60,6 +60,8 @@ pub(super) struct Session<'w> {
     prepared_bytes: u64,
     /// The first call that counts has begun.
     is_measuring: bool,
+    /// A thread was done during the last event.
+    thread_ended: bool,
 }
 
 impl<'w> Session<'w> {
@@ -84,6 +86,7 @@ impl<'w> Session<'w> {
             ended: 0,
             prepared_bytes: 0,
             is_measuring: false,
+            thread_ended: false,
         }
     }
 
@@ -213,6 +216,21 @@ impl<'w> Session<'w> {
                 Some(Event::Timer { lane, at }) => self.timer(lane, at)?,
                 None => return Err(self.asleep()),
             }
+            while std::mem::take(&mut self.thread_ended) {
+                self.wake_those_cut_short()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A thread that ends may end others, which are not to sleep until then.
+    fn wake_those_cut_short(&mut self) -> Result<(), BenchError> {
+        let now = self.system.machine.now();
+        for thread in self.threads.all() {
+            let sleeps = self.threads.state(thread) == ThreadState::Sleeping;
+            if sleeps && self.threads.workload.is_cut_short(thread) {
+                self.woken(thread, now)?;
+            }
         }
         Ok(())
     }
@@ -231,7 +249,8 @@ impl<'w> Session<'w> {
     fn timer(&mut self, lane: Lane, at: SimTime) -> Result<(), BenchError> {
         match lane {
             Lane::Background(thread) => self.system.wake_background(thread, at)?,
-            Lane::Thread(thread) => {
+            // a thread that was cut short may be awake by now
+            Lane::Thread(thread) if self.threads.state(thread) == ThreadState::Sleeping => {
                 self.threads.set(thread, ThreadState::Ready);
                 self.go_on(thread, at)?;
             }
@@ -340,7 +359,10 @@ impl<'w> Session<'w> {
                 }
                 Step::Wait => ThreadState::Waiting,
                 Step::WaitForOthers => ThreadState::WaitingForOthers,
-                Step::Done => ThreadState::Done,
+                Step::Done => {
+                    self.thread_ended = true;
+                    ThreadState::Done
+                }
             };
             self.threads.set(thread, state);
             return Ok(());

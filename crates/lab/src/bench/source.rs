@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use dovetail_time::Ratio;
+use dovetail_time::{Ratio, parse_bytes};
 use dovetail_workload::Workload;
 use dovetail_workload::file_trace::{FileTrace, FileTraceOptions, FileTraceWorkload, Pace};
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
@@ -181,7 +181,7 @@ fn scaled_personality(
 ) -> Result<Personality, BenchError> {
     let mut scaled = personality.clone();
     let files = personality.parameters().find(|(name, _)| *name == "nfiles");
-    let files = files.and_then(|(_, value)| value.parse::<f64>().ok());
+    let files = files.and_then(|(_, value)| parse_bytes(value).ok()).map(|files| files as f64);
     if let Some(files) = files.filter(|_| scale.value() < 1.0) {
         let least = (least as f64).min(files).max(1.0);
         let fewer = ((files * scale.value()).max(least).ceil() as u64).to_string();
@@ -190,4 +190,22 @@ fn scaled_personality(
             .map_err(|error| BenchError::Workload(error.to_string()))?;
     }
     Ok(scaled)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+    use super::*;
+
+    #[test]
+    fn files_of_a_personality_shrink_however_their_number_is_written() {
+        for files in ["51200", "50k"] {
+            let mut personality = Personality::load("varmail").unwrap();
+            personality.set([("nfiles", files)]).unwrap();
+            let scaled = scaled_personality(&personality, "1/16".parse().unwrap(), 1).unwrap();
+            let left = scaled.parameters().find(|(name, _)| *name == "nfiles");
+            assert_eq!(left.map(|(_, value)| value.to_string()), Some("3200".into()), "{files}");
+        }
+    }
 }

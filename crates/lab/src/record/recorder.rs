@@ -36,6 +36,16 @@ pub(crate) enum Rhythm {
     Calls,
 }
 
+impl Rhythm {
+    /// The length of the first interval.
+    const fn first_length(self) -> SimSpan {
+        match self {
+            Self::Even(Some(length)) => length,
+            Self::Even(None) | Self::Calls => FIRST_INTERVAL,
+        }
+    }
+}
+
 /// A snapshot, and what happened since the one before.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
@@ -66,14 +76,13 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// A recorder of so many threads, before anything is measured.
     pub(crate) fn new(threads: usize, rhythm: Rhythm) -> Self {
-        let length = if let Rhythm::Even(Some(length)) = rhythm { length } else { FIRST_INTERVAL };
         Self {
             threads: vec![ThreadRecord::default(); threads],
             first: Snapshot::default(),
             dies: Vec::new(),
             intervals: Vec::new(),
             rhythm,
-            length,
+            length: rhythm.first_length(),
             next: SimTime::ZERO,
             window: Window::default(),
             work: Work::default(),
@@ -88,6 +97,8 @@ impl Recorder {
     pub(crate) fn begin(&mut self, fs: Option<&dyn Simulated>, seen: &Seen<'_>) {
         self.first = self.snapshot(fs, seen);
         self.dies = seen.drive.die_use(seen.at);
+        // a ramp may have made it longer
+        self.length = self.rhythm.first_length();
         self.next = seen.at + self.length;
         self.intervals.clear();
         self.window = Window::default();

@@ -2,6 +2,7 @@
 
 use dovetail_time::Rng;
 
+use super::settings::scaled_bytes;
 use super::value::{Expected, Value};
 
 /// fio's own limit of zones.
@@ -68,6 +69,17 @@ impl Distribution {
             )),
             _ => Err(DISTRIBUTION),
         }
+    }
+
+    /// The same on a file of which a share is left: zones of so many bytes shrink with it.
+    pub(super) fn scaled(&self, share: f64) -> Self {
+        let Self::Zoned(zones) = self else { return self.clone() };
+        let extent = |extent| match extent {
+            ZoneExtent::Percent(_) => extent,
+            ZoneExtent::Bytes(bytes) => ZoneExtent::Bytes(scaled_bytes(bytes, share)),
+        };
+        let zone = |zone: &Zone| Zone { extent: extent(zone.extent), ..*zone };
+        Self::Zoned(zones.each_ref().map(|zones| zones.iter().map(zone).collect()))
     }
 
     /// Returns whether a map of the blocks that were hit makes sense. fio keeps none for the

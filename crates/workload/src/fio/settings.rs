@@ -109,6 +109,7 @@ impl Settings {
             file_sizes: self.file_sizes.map(|(from, to)| (bytes(from), bytes(to))),
             offset: extent(self.offset),
             offset_increment: extent(self.offset_increment),
+            distribution: self.distribution.scaled(share),
             number_ios: self.number_ios.map(|count| ((count as f64 * share).ceil() as u64).max(1)),
             ..self.clone()
         }

@@ -48,13 +48,35 @@ impl SectionText {
         }
     }
 
+    /// A distribution; those of zones with sizes have smaller ones.
+    fn scaled_zones(&self, text: &str, share: f64) -> String {
+        let Some(zones) = text.strip_prefix("zoned_abs") else { return text.into() };
+        let scaled = |part: &str| {
+            let size = Value { text: part, kilo: self.kilo }.size();
+            size.map_or(part.into(), |size| scaled_bytes(size, share).to_string())
+        };
+        // sizes stand behind slashes, each up to the next zone's colon or the next kind's comma
+        let mut parts = zones.split('/');
+        let first = parts.next().unwrap_or_default().to_string();
+        parts.fold(format!("zoned_abs{first}"), |text, part| {
+            let end = part.find([':', ',']).unwrap_or(part.len());
+            format!("{text}/{}{}", scaled(&part[..end]), &part[end..])
+        })
+    }
+
     fn scaled_value(&self, name: &str, text: &str, share: f64) -> String {
         let value = Value { text, kilo: self.kilo };
         if name == "number_ios" {
             let scaled = |count| ((count as f64 * share).ceil() as u64).max(1).to_string();
             return value.size().map_or(text.into(), scaled);
         }
-        if share >= 1.0 || !SIZES.contains(&name) {
+        if share >= 1.0 {
+            return text.into();
+        }
+        if name == "random_distribution" {
+            return self.scaled_zones(text, share);
+        }
+        if !SIZES.contains(&name) {
             return text.into();
         }
         match value.extent() {
@@ -100,6 +122,17 @@ mod tests {
             "[global]\nbs=8k\n[a]\nsize=4194304\nfilesize=65536-262144\noffset=50%\n[b]\nsize=65536\n"
         );
         assert_eq!(text(job, 1.0).text, job.replace("${S}", "64m"));
+    }
+
+    #[test]
+    fn zones_with_sizes_shrink() {
+        let job = "[a]\nrw=randrw\nsize=1g\nrandom_distribution=zoned_abs:90/64m:10/960m,100/1m\n";
+        assert_eq!(
+            text(job, 1.0 / 16.0).text,
+            "[a]\nrw=randrw\nsize=67108864\nrandom_distribution=zoned_abs:90/4194304:10/62914560,100/65536\n"
+        );
+        let job = "[a]\nrw=randread\nsize=1m\nrandom_distribution=zoned:60/10:40/90\n";
+        assert!(text(job, 0.5).text.ends_with("=zoned:60/10:40/90\n"));
     }
 
     #[test]

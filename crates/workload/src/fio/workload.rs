@@ -217,6 +217,10 @@ impl Workload for FioWorkload {
         self.update(index, was_done);
     }
 
+    fn is_cut_short(&self, thread: ThreadId) -> bool {
+        self.threads[thread.0 as usize].is_cut_short()
+    }
+
     fn system_calls(&self, thread: ThreadId) -> u32 {
         self.info(thread).job.settings.engine.system_calls()
     }

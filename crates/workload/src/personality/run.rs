@@ -304,4 +304,8 @@ impl Workload for PersonalityWorkload {
         }
         self.plan_ahead(t, outcome.end);
     }
+
+    fn is_cut_short(&self, thread: ThreadId) -> bool {
+        self.ending.is_some() && self.threads[thread.0 as usize].standing != Standing::Done
+    }
 }

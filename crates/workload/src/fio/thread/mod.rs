@@ -293,6 +293,11 @@ impl Thread {
         }
     }
 
+    /// Another job ended it, and it is not done.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.terminated && !self.is_done()
+    }
+
     /// It has begun: its first call is made, or on its way.
     pub(super) fn is_running(&self) -> bool {
         !matches!(self.stage, Stage::New | Stage::Done)
