@@ -185,6 +185,24 @@ fn discards_survive_a_cut_once_flushed_even_when_their_slots_were_used_again() {
     assert_eq!(host.read(1499), Ok(pattern(1500)));
 }
 
+/// `fifo` cleans the line that was filled first, also after a power cut.
+#[test]
+fn the_oldest_line_is_the_same_after_a_power_cut() {
+    let mut host = Host::new(config());
+    let blocks = host.drive.info().blocks;
+    host.fill();
+    host.write_at_random(3 * blocks, blocks, 1);
+    let oldest = |host: &Host| {
+        let lines = host.drive.lines();
+        let first = lines.closed().iter().map(|&line| lines.closed_at(line)).min();
+        (lines.oldest().map(|line| lines.closed_at(line)), first)
+    };
+    let (before, first) = oldest(&host);
+    assert_eq!(before, first);
+    let (after, first) = oldest(&host.cut());
+    assert_eq!(after, first);
+}
+
 /// The line that the next write goes to, more or less: where one of a block that is written again
 /// and again has gone.
 fn line_of_writes(host: &mut Host) -> Option<u32> {

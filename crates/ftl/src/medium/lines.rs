@@ -500,6 +500,12 @@ impl Lines {
         self.link(id);
     }
 
+    /// Lines were found by their numbers: the oldest are those that were closed first.
+    pub(super) fn sort_by_age(&mut self) {
+        self.by_age.make_contiguous().sort_by_key(|&(_, closed_at)| closed_at);
+        self.single_by_age.make_contiguous().sort_by_key(|&(_, closed_at)| closed_at);
+    }
+
     /// Takes a closed line out to clean it.
     pub(super) fn take_victim(&mut self, id: LineId) {
         self.unlink(id);

@@ -28,6 +28,7 @@ impl Medium {
             let found = medium.line_as_found(line);
             medium.lines.found(line, erases, missing, found);
         }
+        medium.lines.sort_by_age();
         medium
     }
 
