@@ -50,9 +50,9 @@ pub enum Stop {
 /// Treatment of the log that a mount finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UseOfLog {
-    /// What it holds is copied home.
+    /// Copies its content home.
     Replay,
-    /// The volume does not ask for recovery: the log is emptied.
+    /// Empties it: the volume does not ask for recovery.
     Wipe,
 }
 
