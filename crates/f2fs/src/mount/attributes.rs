@@ -351,12 +351,12 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.convert_inline(ino)?;
-        let (reserves, keep_size) = match how {
-            Fallocate::Reserve { keep_size } => (true, keep_size),
-            Fallocate::PunchHole => (false, true),
-            Fallocate::ZeroRange { keep_size } => (true, keep_size),
+        let (zeroes, reserves, keep_size) = match how {
+            Fallocate::Reserve { keep_size } => (false, true, keep_size),
+            Fallocate::PunchHole => (true, false, true),
+            Fallocate::ZeroRange { keep_size } => (true, true, keep_size),
         };
-        if !matches!(how, Fallocate::Reserve { .. }) {
+        if zeroes {
             self.zero_range(ino, offset, end)?;
         }
         let (mut end, mut outcome) = (end, Ok(()));
