@@ -4,7 +4,7 @@
 
 use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
 use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile, SingleCache, WhenFull};
-use dovetail_nand::{CellMode, Cells, Geometry, Retry, SingleTiming, Suspend, Timing};
+use dovetail_nand::{BlockId, CellMode, Cells, Geometry, Retry, SingleTiming, Suspend, Timing};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 /// One die of one plane; lines of 24 pages, or 8 at one bit a cell. A read takes 60 us, a word line
@@ -82,6 +82,19 @@ fn a_page_alone_takes_its_whole_word_line() {
     // three over the channel, one program
     assert_eq!(flush(&mut drive, begin), us(5000 + 30 + 2000));
     assert_eq!(drive.counters().skipped_pages, 2);
+}
+
+/// A word line of two planes has six pages; three of them are on a block that is bad.
+#[test]
+fn pages_of_bad_blocks_are_not_skipped() {
+    let mut config = DriveConfig { buffer_pages: 12, user_blocks: 48, ..tlc(24) };
+    config.nand.geometry.planes_per_die = 2;
+    config.nand.factory_bad = (0..24).map(|line| BlockId(2 * line)).collect();
+    let mut drive = Drive::new(config).unwrap();
+    for lba in 0..8 {
+        write(&mut drive, us(lba * 5000), lba, true);
+    }
+    assert_eq!(drive.counters().skipped_pages, 8 * 2);
 }
 
 #[test]

@@ -165,6 +165,17 @@ fn an_update_gives_a_handle_an_empty_unit() {
 }
 
 #[test]
+fn an_update_of_a_full_unit_is_no_event() {
+    let mut host = Host::new(config(2, Isolation::Initial));
+    (0..UNIT).for_each(|lba| host.write(lba, 1));
+    host.drive.submit(host.now, Command::UpdateHandles(&[StreamId(1)])).unwrap();
+    let report = host.report();
+    assert_eq!(report.handles[1].blocks_left, UNIT);
+    assert_eq!(report.events(PlacementEvent::UnitNotFull), 0);
+    host.drive.check().unwrap();
+}
+
+#[test]
 fn handles_are_kept_over_a_power_cut() {
     let mut host = Host::new(config(3, Isolation::Persistent));
     (0..10).for_each(|lba| host.write(lba, 1));

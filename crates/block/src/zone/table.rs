@@ -27,7 +27,7 @@ pub struct ZoneTable {
     open: u32,
     active: u32,
     windows: u32,
-    /// Implicitly open zones in the order in which they were opened; may name others.
+    /// Implicitly open zones in the order in which they were opened.
     implicit: VecDeque<u32>,
     /// Changes that the device made by itself, and the last one's number of each zone.
     changes: u64,
@@ -212,7 +212,6 @@ impl ZoneTable {
         if !state.is_open() {
             self.make_way(zone)?;
             self.apply(zone, ZoneEvent::Write);
-            self.implicit.push_back(zone);
         }
         Ok(())
     }
@@ -409,13 +408,9 @@ impl ZoneTable {
         if most == 0 || self.open < most {
             return Ok(());
         }
-        while let Some(oldest) = self.implicit.pop_front() {
-            if self.state(oldest) == ZoneState::ImplicitlyOpen {
-                self.apply(oldest, ZoneEvent::GiveWay);
-                return Ok(());
-            }
-        }
-        Err(ZoneError::TooManyOpen(most))
+        let &oldest = self.implicit.front().ok_or(ZoneError::TooManyOpen(most))?;
+        self.apply(oldest, ZoneEvent::GiveWay);
+        Ok(())
     }
 
     fn check_active(&self) -> Result<(), ZoneError> {
@@ -454,16 +449,15 @@ impl ZoneTable {
             self.active + u32::from(state.is_active()) - u32::from(entry.state.is_active());
         let is_empty = |state| u32::from(state == ZoneState::Empty);
         self.empty = self.empty + is_empty(state) - is_empty(entry.state);
-        entry.state = state;
+        let before = std::mem::replace(&mut entry.state, state);
         if !state.is_active() && entry.window {
             entry.window = false;
             self.windows -= 1;
         }
-        if self.implicit.len() > 2 * self.entries.len() {
-            let entries = &self.entries;
-            let is_implicit =
-                |zone: &u32| entries[*zone as usize].state == ZoneState::ImplicitlyOpen;
-            self.implicit.retain(is_implicit);
+        match [before, state].map(|state| state == ZoneState::ImplicitlyOpen) {
+            [false, true] => self.implicit.push_back(zone),
+            [true, false] => self.implicit.retain(|&other| other != zone),
+            _ => {}
         }
     }
 }
@@ -529,6 +523,22 @@ mod tests {
         table.perform(1, ZoneAction::Finish).unwrap();
         write(&mut table, 0, 1, 1).unwrap();
         assert_eq!((table.open(), table.active()), (2, 2));
+    }
+
+    /// A zone that was closed and opened again is as young as its last opening.
+    #[test]
+    fn the_zone_that_gives_way_has_been_open_longest() {
+        let mut table = table();
+        write(&mut table, 0, 0, 1).unwrap();
+        write(&mut table, 1, 0, 1).unwrap();
+        table.perform(0, ZoneAction::Close).unwrap();
+        write(&mut table, 0, 1, 1).unwrap();
+        write(&mut table, 2, 0, 1).unwrap();
+        let states = [0, 1, 2].map(|zone| table.state(zone));
+        assert_eq!(
+            states,
+            [ZoneState::ImplicitlyOpen, ZoneState::Closed, ZoneState::ImplicitlyOpen]
+        );
     }
 
     /// Changes that the host asks for are not among them; a zone that changes twice is told once.

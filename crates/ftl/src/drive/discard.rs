@@ -37,7 +37,7 @@ impl Drive {
     }
 
     /// Wants the entries of a demand-paged map a few at a time. While it does, lines may be erased:
-    /// what was unmapped before is on record by then.
+    /// what was unmapped before is on record by then. [`Drive::discard_now`] counts the look-ups.
     fn discard_range(
         &mut self,
         at: SimTime,
@@ -46,8 +46,7 @@ impl Drive {
         let mut done = at;
         while self.translation.is_paged() {
             let mut found = Vec::new();
-            let cost = self.translation.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
-            self.charge(cost);
+            self.translation.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
             for wanted in found.chunks(WANTED_AT_ONCE) {
                 for &(lpn, _) in wanted {
                     done = self.want(done, lpn, Access::Trim)?;

@@ -90,16 +90,18 @@ impl Medium {
         left.filter(|&index| self.is_good(open.line, index)).count() as u64
     }
 
-    /// Closes the line that a frontier fills, though pages are left in it. `false` if it had begun
-    /// none.
+    /// Closes the line that a frontier has begun. Tells whether pages were left in it.
     pub(crate) fn leave_line(&mut self, frontier: FrontierId) -> bool {
         let Some(open) = self.frontiers[frontier.0].open_line(0).filter(|open| open.next > 0)
         else {
             return false;
         };
-        self.frontiers[frontier.0].set_open_line(0, None);
-        self.lines.close(open.line, self.seq);
-        true
+        let is_left = self.has_page_left(frontier);
+        if is_left {
+            self.frontiers[frontier.0].set_open_line(0, None);
+            self.lines.close(open.line, self.seq);
+        }
+        is_left
     }
 
     /// Pages that a die programs in one go for a frontier.
@@ -126,7 +128,7 @@ impl Medium {
     }
 
     /// Uses up the pages that are missing from what a die has just programmed in one go, on every
-    /// frontier. Returns how many.
+    /// frontier. Returns how many of them could have been programmed.
     ///
     /// # Errors
     /// A broken rule of the flash.
@@ -137,10 +139,10 @@ impl Medium {
             while let Some(open) = self.frontiers[frontier].open_line(0)
                 && open.next % least != 0
             {
+                skipped += u32::from(self.is_good(open.line, open.next));
                 self.skip_page(open)?;
                 let next = OpenLine { next: open.next + 1, ..open };
                 self.frontiers[frontier].set_open_line(0, Some(next));
-                skipped += 1;
             }
         }
         Ok(skipped)
@@ -148,10 +150,10 @@ impl Medium {
 
     /// Uses up the next page of an open line, unless its block is bad.
     pub(super) fn skip_page(&mut self, open: OpenLine) -> Result<(), DeviceError> {
-        let ppn = self.lines.page(open.line, open.next);
-        if self.nand.is_bad(self.nand.geometry().locate(ppn).0) {
+        if !self.is_good(open.line, open.next) {
             return Ok(());
         }
+        let ppn = self.lines.page(open.line, open.next);
         self.nand.skip(ppn).map_err(|error| device_error(&error))
     }
 

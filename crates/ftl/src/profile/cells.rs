@@ -187,7 +187,8 @@ impl Profile {
         }))
     }
 
-    pub(super) fn retry(&self) -> Result<Option<Retry>, ProfileError> {
+    /// A block with fewer pages is read less often, so that a page's share stays.
+    pub(super) fn retry(&self, blocks_by: f64) -> Result<Option<Retry>, ProfileError> {
         let Some(retry) = &self.retry else { return Ok(None) };
         let per = |key, each: f64| {
             let each = self.range(key, each, 0.0, 1e12)?;
@@ -196,15 +197,19 @@ impl Profile {
         Ok(Some(Retry {
             step: self.us("retry.step_us", retry.step_us)?,
             steps_per_erase: per("retry.erases_per_step", retry.erases_per_step)?,
-            steps_per_read: per("retry.reads_per_step", retry.reads_per_step)?,
+            steps_per_read: per("retry.reads_per_step", retry.reads_per_step)? / blocks_by,
             steps_per_day: per("retry.days_per_step", retry.days_per_step)?,
             days_at_start: self.range("retry.days_at_start", retry.days_at_start, 0.0, 1e6)?,
             most: self.int("retry.most", retry.most, 0, 1000)?,
         }))
     }
 
-    pub(super) fn refresh_reads(&self) -> Result<Option<u32>, ProfileError> {
+    /// Reads of a block that wear its line out; fewer for a block with fewer pages.
+    pub(super) fn refresh_reads(&self, blocks_by: f64) -> Result<Option<u32>, ProfileError> {
         let reads = self.retry.as_ref().and_then(|retry| retry.refresh_reads);
-        reads.map(|reads| self.int("retry.refresh_reads", reads, 1, 1 << 31)).transpose()
+        let scaled = |reads: u32| ((f64::from(reads) * blocks_by).round() as u32).max(1);
+        reads
+            .map(|reads| Ok(scaled(self.int("retry.refresh_reads", reads, 1, 1 << 31)?)))
+            .transpose()
     }
 }

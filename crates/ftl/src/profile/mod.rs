@@ -327,6 +327,28 @@ mod tests {
         assert_eq!(small.background_lines, whole.background_lines);
     }
 
+    /// A block of a sixteenth of the pages takes a sixteenth of the reads.
+    #[test]
+    fn reads_that_wear_a_block_out_shrink_with_its_pages() {
+        let text = format!(
+            "{}\n[retry]\nstep_us = 50.0\nerases_per_step = 1000.0\nreads_per_step = 3200.0\n\
+             days_per_step = 30.0\ndays_at_start = 0.0\nmost = 4\nrefresh_reads = 160_000\n",
+            builtin("femu-32g").text
+        );
+        let profile = Profile::parse(&text, "my.toml").unwrap();
+        let of = |scale: &str| {
+            let scale = scale.parse().ok();
+            let config = profile.resolve(&Overrides { scale, ..Overrides::default() }).unwrap();
+            let retry = config.nand.retry.unwrap();
+            (1.0 / retry.steps_per_read, 1.0 / retry.steps_per_erase, config.refresh_reads)
+        };
+        let rounded = |(reads, erases, refresh): (f64, f64, _)| {
+            (reads.round() as u64, erases.round() as u64, refresh)
+        };
+        assert_eq!(rounded(of("1")), (3200, 1000, Some(160_000)));
+        assert_eq!(rounded(of("1/16")), (200, 1000, Some(10_000)));
+    }
+
     #[test]
     fn the_log_variant_differs_in_remapping_alone() {
         let figures = |name: &str| {

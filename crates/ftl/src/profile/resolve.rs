@@ -56,12 +56,12 @@ impl Profile {
             nand: NandConfig {
                 geometry,
                 timing: self.timing(scaled.blocks_by)?,
-                retry: self.retry()?,
+                retry: self.retry(scaled.blocks_by)?,
                 endurance: self.int("flash.endurance", self.flash.endurance, 1, 1_000_000_000)?,
                 factory_bad: self.factory_bad(&geometry)?,
             },
             single_cache: self.single_cache(&geometry, scale)?,
-            refresh_reads: self.refresh_reads()?,
+            refresh_reads: self.refresh_reads(scaled.blocks_by)?,
             zones: self.zones(&geometry, scaled.blocks_by, scale)?,
             spare_is_room: self.capacity.spare_is_room.unwrap_or(false),
             ..DriveConfig::plain(geometry, scaled.user_blocks)

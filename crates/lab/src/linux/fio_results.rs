@@ -1,5 +1,7 @@
 //! Results that fio itself reported, as records of threads.
 
+use std::collections::BTreeMap;
+
 use dovetail_ftl::stats::CommandKind;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::fio::JobFile;
@@ -42,7 +44,7 @@ struct FioSync {
 struct FioLatency {
     /// Numbers of calls by latency, as `--output-format=json+` has them.
     #[serde(default)]
-    bins: std::collections::BTreeMap<String, u64>,
+    bins: BTreeMap<String, u64>,
 }
 
 impl FioLatency {
@@ -63,11 +65,11 @@ impl FioJob {
         [&self.read, &self.write, &self.trim].map(|direction| direction.total_ios).iter().sum()
     }
 
-    fn record(&self, begin: SimTime) -> ThreadRecord {
+    fn record(&self, span: (SimTime, SimTime)) -> ThreadRecord {
         let mut record = ThreadRecord {
             read_bytes: self.read.io_bytes,
             written_bytes: self.write.io_bytes,
-            span: Some((begin, begin + self.runtime())),
+            span: Some(span),
             ..ThreadRecord::default()
         };
         let kinds = [
@@ -94,36 +96,53 @@ pub(super) struct Records {
 }
 
 impl FioOutput {
-    /// The records of a run of `file` that began at `begin`. Groups of one phase run at a time; the
-    /// next phase begins when the last one has ended.
+    /// The records of a run of `file` that began at `begin`.
     ///
     /// # Errors
     /// Latencies without a histogram.
     pub(super) fn records(&self, file: &JobFile, begin: SimTime) -> Result<Records, String> {
-        let phases = file.phases();
-        let phase = |job: &FioJob| phases.get(job.groupid as usize).copied().unwrap_or(0);
-        let delay = |job: &FioJob| SimSpan::from_ns(file.start_delay_ns(&job.jobname));
-        let mut starts = vec![begin; phases.len() + 1];
-        for now in 0..phases.len() {
-            let of_phase = self.jobs.iter().filter(|job| phase(job) == now);
-            let ends = of_phase.map(|job| starts[now] + delay(job) + job.runtime());
-            starts[now + 1] = ends.fold(starts[now], SimTime::max);
-        }
+        let spans = self.spans(file, begin);
         let failed = self.jobs.iter().find(|job| job.error != 0);
-        let record = |job: &FioJob| {
-            let record = job.record(starts[phase(job)] + delay(job));
+        let record = |(job, span): (&FioJob, &(SimTime, SimTime))| {
+            let record = job.record(*span);
             // one that failed has calls without latencies
             if record.latencies.count() < job.calls() && failed.is_none() {
                 return Err(format!("job {}: not every latency is told", job.jobname));
             }
             Ok(record)
         };
+        let last = spans.iter().map(|span| span.1).fold(begin, SimTime::max);
         Ok(Records {
-            threads: self.jobs.iter().map(record).collect::<Result<_, _>>()?,
+            threads: self.jobs.iter().zip(&spans).map(record).collect::<Result<_, _>>()?,
             jobs: self.jobs.iter().map(|job| job.jobname.clone()).collect(),
-            elapsed: starts[phases.len()].since(begin),
+            elapsed: last.since(begin),
             error: failed.map(|job| (job.jobname.clone(), job.error)),
         })
+    }
+
+    /// Begin and end of what is measured of each job. Groups of one phase run at a time; the next
+    /// phase begins when the last one has ended. A job waits for the one that its `wait_for` names,
+    /// for its `startdelay`, and for its `ramp_time`.
+    fn spans(&self, file: &JobFile, begin: SimTime) -> Vec<(SimTime, SimTime)> {
+        let phases = file.phases();
+        let (mut phase, mut phase_begin, mut last_end) = (0, begin, begin);
+        let mut ends: BTreeMap<&str, SimTime> = BTreeMap::new();
+        let mut spans = Vec::with_capacity(self.jobs.len());
+        for job in &self.jobs {
+            let of_job = phases.get(job.groupid as usize).copied().unwrap_or(phase);
+            if of_job > phase {
+                (phase, phase_begin) = (of_job, last_end);
+            }
+            let waits_for = file.waits_for(&job.jobname).and_then(|name| ends.get(name));
+            let from = waits_for.map_or(phase_begin, |&end| phase_begin.max(end))
+                + SimSpan::from_ns(file.start_delay_ns(&job.jobname));
+            let to = from + job.runtime();
+            last_end = last_end.max(to);
+            let end = ends.entry(&job.jobname).or_insert(to);
+            *end = to.max(*end);
+            spans.push((from, to));
+        }
+        spans
     }
 }
 
@@ -161,6 +180,17 @@ mod tests {
         assert_eq!(starts, [0, 0, 300, 1300]);
         assert_eq!(found.threads[0].latencies.count(), 3);
         assert_eq!(found.threads[0].written_bytes, 8192);
+    }
+
+    #[test]
+    fn a_job_begins_when_the_one_it_waits_for_has_ended() {
+        let text =
+            "[a]\nsize=1m\nstartdelay=1s\n[b]\nsize=1m\nwait_for=a\nstartdelay=2s\nramp_time=4s\n";
+        let found = records(text, vec![job("a", 0, 300), job("b", 0, 200)]);
+        let begins: Vec<u64> =
+            found.threads.iter().map(|thread| thread.span.unwrap().0.as_ns() / 1_000_000).collect();
+        assert_eq!(begins, [1000, 1300 + 2000 + 4000]);
+        assert_eq!(found.elapsed, SimSpan::from_ms(7500));
     }
 
     #[test]

@@ -51,19 +51,22 @@ impl JobFile {
     pub fn parse(text: &str, name: &str, variables: &Variables) -> Result<Self, FioError> {
         let parser = Parser { file: name, variables };
         let (mut defaults, mut globals, mut jobs) = (Settings::default(), Vec::new(), Vec::new());
-        let sections = sections(text, name)?;
-        for section in &sections {
-            if section.is_global() {
+        let mut texts = Vec::new();
+        for section in &sections(text, name)? {
+            let kilo = if section.is_global() {
                 globals.extend(parser.read(section, &mut defaults)?);
+                defaults.kilo
             } else {
-                jobs.push(parser.job(section, &defaults)?);
-            }
+                let job = parser.job(section, &defaults)?;
+                let kilo = job.settings.kilo;
+                jobs.push(job);
+                kilo
+            };
+            texts.push(parser.text(section, kilo)?);
         }
         if jobs.is_empty() {
             return Err(FioError::NoJobs { file: name.to_owned() });
         }
-        let texts = sections.iter().map(|section| parser.text(section, defaults.kilo));
-        let texts = texts.collect::<Result<_, _>>()?;
         let (source, variables) = (text.to_owned(), variables.clone());
         let file = Self { name: name.to_owned(), globals, jobs, texts, source, variables };
         check::check(&file)?;
@@ -114,10 +117,20 @@ impl JobFile {
         phases
     }
 
-    /// The longest time after which a job of that name begins (`startdelay`), in ns.
+    /// The job that a job of that name waits for (`wait_for`).
+    pub fn waits_for(&self, name: &str) -> Option<&str> {
+        self.named(name).find_map(|settings| settings.wait_for.as_deref())
+    }
+
+    /// The longest time until what a job of that name does is measured (`startdelay` and
+    /// `ramp_time`), in ns.
     pub fn start_delay_ns(&self, name: &str) -> u64 {
-        let named = self.jobs.iter().filter(|job| job.name == name);
-        named.map(|job| job.settings.startdelay_ns.1).max().unwrap_or(0)
+        let delays = self.named(name).map(|it| it.startdelay_ns.1.saturating_add(it.ramp_ns));
+        delays.max().unwrap_or(0)
+    }
+
+    fn named(&self, name: &str) -> impl Iterator<Item = &Settings> {
+        self.jobs.iter().filter(move |job| job.name == name).map(|job| &job.settings)
     }
 
     /// Name of the file in messages.

@@ -124,6 +124,13 @@ mod tests {
         assert_eq!(text(job, 1.0).text, job.replace("${S}", "64m"));
     }
 
+    /// The base is of the section that sets it, and of jobs behind a global one.
+    #[test]
+    fn sizes_shrink_by_the_base_of_their_section() {
+        let job = "[a]\nkb_base=1000\nsize=64m\n[b]\nsize=64m\n";
+        assert_eq!(text(job, 0.5).text, "[a]\nkb_base=1000\nsize=31997952\n[b]\nsize=33554432\n");
+    }
+
     #[test]
     fn zones_with_sizes_shrink() {
         let job = "[a]\nrw=randrw\nsize=1g\nrandom_distribution=zoned_abs:90/64m:10/960m,100/1m\n";
