@@ -219,6 +219,11 @@ pub enum ConfigError {
         sparse = sparse_schemes()
     )]
     DenseMap(&'static str),
+    /// Addresses, those of the flash among them, that the map cannot hold.
+    #[error(
+        "the map '{0}' holds 7 * 2^58 addresses, and this drive has more: those of its flash follow the host's; use another map"
+    )]
+    BeyondMap(&'static str),
     /// An address space that is smaller than the capacity, or larger than seven areas.
     #[error(
         "{0} addresses; a thin drive has at least as many as it holds blocks, and at most 7 * 2^58"
@@ -689,11 +694,13 @@ impl DriveConfig {
         let log = self.remap.filter(|remap| remap.store == RemapStore::Log);
         let takes = log.is_some_and(|remap| remap.limits.pairs_per_command >= most);
         let fits = self.nand.geometry.pages() < 1 << 31;
-        if most > 0 && takes && fits && self.scheme.sparse {
-            Ok(())
-        } else {
-            Err(ConfigError::Devirtualize)
+        if most == 0 || !takes || !fits || !self.scheme.sparse {
+            return Err(ConfigError::Devirtualize);
         }
+        if self.host_pages() > self.scheme.reach {
+            return Err(ConfigError::BeyondMap(self.scheme.name));
+        }
+        Ok(())
     }
 
     /// Pages that it holds beside those of the host.

@@ -192,7 +192,10 @@ impl Storage {
     /// Returns what the cache of the demand-paged map holds; `None` for a drive that has its whole
     /// map in memory.
     pub fn map_cache(&self) -> Option<Occupancy> {
-        self.page_mapped().and_then(Drive::map_cache)
+        match self {
+            Self::PageMapped(drive) => drive.map_cache(),
+            Self::Zoned(drive) => drive.page_mapped().map_cache(),
+        }
     }
 
     /// Returns when all that the drive was told so far is through.

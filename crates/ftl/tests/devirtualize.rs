@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_block::{
-    Answer, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints,
-    Inode, Lba, OpenRenames, Pattern, RemapLimits, Rename, RenameId, SectorRange,
+    AREA_BLOCKS, AREAS, Answer, BlockDevice, BlockRange, Command, Content, Data, DeviceError,
+    Devirtualize, Hints, Inode, Lba, OpenRenames, Pattern, RemapLimits, Rename, RenameId,
+    SectorRange,
 };
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
@@ -325,6 +326,27 @@ fn what_is_no_blocks_address_is_refused() {
     host.write(Lba(1)).unwrap();
     let dense = DriveConfig { scheme: mapping::scheme("page").unwrap(), ..config(0) };
     assert_eq!(Drive::new(dense).err(), Some(ConfigError::Devirtualize));
+    let interval = mapping::scheme("interval").unwrap();
+    let wide = DriveConfig { scheme: interval, addresses: Some(AREAS * AREA_BLOCKS), ..config(0) };
+    assert_eq!(Drive::new(wide).err(), Some(ConfigError::BeyondMap("interval")));
+}
+
+/// A command counts once, however many old names are in its range.
+#[test]
+fn commands_on_old_names_count_once() {
+    let mut host = Host::new(config(0));
+    fill(&mut host, 10);
+    host.begin(&[Lba(1), Lba(2)]).unwrap();
+    let before = host.drive.counters();
+    let command = |start, blocks| {
+        let (range, data) = (BlockRange::new(Lba(start), blocks), Data::Patterns(Pattern::new(99)));
+        Command::Write { range, data, hints: Hints::default(), fua: false }
+    };
+    host.submit(command(0, 4)).unwrap();
+    host.submit(Command::Read { range: BlockRange::new(Lba(0), 4), into: None }).unwrap();
+    let counted = host.drive.counters() - before;
+    assert_eq!((counted.writes, counted.written_blocks), (1, 4));
+    assert_eq!((counted.reads, counted.read_blocks), (1, 4));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use dovetail_block::{
     Lifetime, Pattern, PlacementEvent, PlacementReport, Query, StreamId, placement,
 };
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, StreamsBy, lines::LineShape};
-use dovetail_nand::Geometry;
+use dovetail_nand::{BlockId, Geometry};
 use dovetail_time::{Rng, SimTime};
 
 const GEOMETRY: Geometry = Geometry {
@@ -97,6 +97,17 @@ fn what_dies_together_is_never_moved() {
         assert!(waf > 1.2, "{isolation:?}: {waf} with one handle for all rings");
         assert!(mixed.report().events(PlacementEvent::MediaReallocated) > 0);
     }
+}
+
+/// Units of which nothing lives are erased as they are, though each has a bad block.
+#[test]
+fn a_bad_block_in_a_dead_unit_is_no_reallocation() {
+    let mut config = DriveConfig { user_blocks: 40 * UNIT, ..config(2, Isolation::Initial) };
+    config.nand.factory_bad = (0..128).map(|line| BlockId(2 * line)).collect();
+    let mut host = Host::new(config);
+    rings(&mut host, &[40], 4000, |_| 1);
+    assert!(host.drive.counters().gc_runs > 100);
+    assert_eq!(host.report().events(PlacementEvent::MediaReallocated), 0);
 }
 
 /// One handle writes a small part often at random, another the rest seldom: both leave survivors,

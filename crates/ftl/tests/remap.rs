@@ -583,6 +583,46 @@ fn a_cut_at_any_time_leaves_a_batch_whole() {
     }
 }
 
+/// Deaths and discards of neighbours, with a remap onto one of them in between: records of the
+/// neighbours do not kill what the remap brought.
+#[test]
+fn a_block_that_was_remapped_between_deaths_of_its_neighbours_stays() {
+    let chain = |mut host: Host| {
+        for to in 0..3 {
+            host.remap(&pairs(to, to + 1, 1), RemapWhen::Now);
+        }
+        host
+    };
+    let first_discard = |mut host: Host| {
+        host.discard(0);
+        host.remap(&pairs(0, 1, 1), RemapWhen::Now);
+        host
+    };
+    let second_discard = |mut host: Host| {
+        host.discard(2);
+        host
+    };
+    let between = [pattern(2), Content::Empty, Content::Empty, pattern(4)];
+    type Work<'a> = &'a dyn Fn(Host) -> Host;
+    let works: [(Work<'_>, [Content; 4]); 3] = [
+        (&chain, [pattern(2), pattern(3), pattern(4), Content::Empty]),
+        (&|host| second_discard(first_discard(host)), between.clone()),
+        (&|host| second_discard(first_discard(host).cut()), between),
+    ];
+    for store in [NON_VOLATILE, SEGMENTED_LOG, RemapStore::Log] {
+        for (work, expected) in &works {
+            let mut host = Host::new(config(store));
+            (0..4).for_each(|lba| host.write(lba, lba + 1));
+            host.submit(Command::Flush).unwrap();
+            host.now += SimSpan::from_ms(100);
+            let mut host = work(host);
+            host.submit(Command::Flush).unwrap();
+            let mut host = host.cut();
+            assert_eq!([0, 1, 2, 3].map(|lba| host.read(lba)), *expected, "{store:?}");
+        }
+    }
+}
+
 /// Remaps and writes until nothing can be written any more: a remap that was refused has moved
 /// nothing.
 #[test]

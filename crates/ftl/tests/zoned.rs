@@ -125,6 +125,17 @@ fn a_reset_takes_longer_the_fuller_the_zone_is() {
     assert_eq!(again, SimSpan::from_us(1600 + 13_800));
 }
 
+/// Records of the drive's own fall into one block: it stays in the buffer behind capacitors.
+#[test]
+fn records_are_no_overwrites_of_the_hosts() {
+    let mut drive =
+        ZonedDrive::new(DriveConfig { power_loss_protection: true, ..small() }).unwrap();
+    for zone in 0..3 {
+        write(&mut drive, us(zone * 10), 64 + zone * 64, 1, false);
+    }
+    assert_eq!(drive.counters().buffer_overwrites, 0);
+}
+
 /// The zone that is being reset takes its write when that is over; another takes its own at once.
 #[test]
 fn a_write_that_waits_for_a_reset_holds_back_no_other_zone() {
@@ -139,6 +150,7 @@ fn a_write_that_waits_for_a_reset_holds_back_no_other_zone() {
         let reset = submit(&mut drive, begun, Command::Zone { start: Some(Lba(64)), action });
         assert!(reset >= begun + SimSpan::from_us(15_400));
         assert!(write(&mut drive, begun, 64, 1, false) > reset);
+        assert!(write(&mut drive, begun, 65, 1, false) > reset, "the second one waits, too");
         let other = write(&mut drive, begun, 128, 1, false);
         assert!(other < begun + SimSpan::from_us(10), "{other:?}");
     }

@@ -128,7 +128,7 @@ impl Drive {
             Cause::Refresh => self.counters.refresh_runs += 1,
             _ => self.counters.gc_runs += 1,
         }
-        if self.medium.lines().kept(victim.line) > 0 {
+        if self.medium.lines().valid(victim.line) > 0 {
             self.note_reallocation(victim.cause);
         }
         true

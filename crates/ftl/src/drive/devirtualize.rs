@@ -17,8 +17,8 @@
 use std::collections::BTreeSet;
 
 use dovetail_block::{
-    Answer, BlockRange, Command, Completion, Data, DeviceError, Devirtualize, Hints, Inode, Lba,
-    OpenRenames, RemapPair, Rename, RenameId, SectorRange,
+    Answer, BlockRange, Command, Completion, Content, Data, DeviceError, Devirtualize, Hints,
+    Inode, Lba, OpenRenames, RemapPair, Rename, RenameId, SectorRange,
 };
 use dovetail_nand::Lpn;
 use dovetail_time::SimTime;
@@ -240,12 +240,7 @@ impl Drive {
         command: Command<'_>,
     ) -> Result<SimTime, DeviceError> {
         match command {
-            Command::Read { range, mut into } => {
-                range.iter().enumerate().try_fold(at, |done, (i, lba)| {
-                    let into = into.as_deref_mut().and_then(|into| into.get_mut(i..=i));
-                    Ok(done.max(self.read(at, self.by_new_name(lba), into)?))
-                })
-            }
+            Command::Read { range, into } => self.read_renamed(at, range, into),
             Command::Write { range, data, hints, fua } => {
                 self.write_renamed(at, range, data, hints, fua)
             }
@@ -257,6 +252,22 @@ impl Drive {
             }
             _ => Err(DeviceError::RenamesOpen),
         }
+    }
+
+    fn read_renamed(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+        mut into: Option<&mut [Content]>,
+    ) -> Result<SimTime, DeviceError> {
+        self.check_range(range)?;
+        let commands = self.counters.reads;
+        let done = range.iter().enumerate().try_fold(at, |done, (i, lba)| {
+            let into = into.as_deref_mut().and_then(|into| into.get_mut(i..=i));
+            Ok(done.max(self.read(at, self.by_new_name(lba), into)?))
+        });
+        self.counters.reads = commands + 1;
+        done
     }
 
     fn write_renamed(
@@ -271,10 +282,14 @@ impl Drive {
             let data = data.blocks().unwrap_or(0);
             return Err(DeviceError::LengthMismatch { range: range.blocks, data });
         }
-        range.iter().enumerate().try_fold(at, |done, (i, lba)| {
+        self.check_range(range)?;
+        let commands = self.counters.writes;
+        let done = range.iter().enumerate().try_fold(at, |done, (i, lba)| {
             let block = [data.block(i as u64)];
             Ok(done.max(self.write(at, self.by_new_name(lba), Data::Blocks(&block), hints, fua)?))
-        })
+        });
+        self.counters.writes = commands + 1;
+        done
     }
 
     fn by_new_name(&self, lba: Lba) -> BlockRange {
@@ -323,6 +338,7 @@ impl Drive {
     /// address says.
     pub(super) fn adopt_renames(&mut self, pages: Vec<BatchPage>) {
         let Some(space) = self.config.device_space() else { return };
+        let newest = pages.iter().map(|page| page.seq).max();
         let open = newest_batch(pages).filter(|open| {
             let is_mapped =
                 |rename: &Rename| self.translation.lookup(page_of(rename.from)).0.is_some();
@@ -338,8 +354,54 @@ impl Drive {
             named.into_iter().filter(|(lpn, ppn)| lpn.0 != space.first.0 + u64::from(ppn.0));
         let moved: Vec<Inode> = elsewhere.map(|(_, ppn)| self.medium.nand().inode(ppn)).collect();
         if let Some(state) = &mut self.renames {
+            newest.into_iter().for_each(|seq| state.begin_batch(seq));
             state.note_moved(moved);
             state.set_open(open);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_block::{BlockDevice, Pattern, RemapLimits, Rename, RenameId};
+    use dovetail_nand::{Geometry, Seq};
+    use dovetail_time::SimSpan;
+
+    use super::*;
+    use crate::remap::{RemapConfig, RemapStore};
+    use crate::{DriveConfig, mapping};
+
+    /// Pages that are written anew after that are of the batch that recovery found.
+    #[test]
+    fn a_batch_keeps_its_number_over_a_power_cut() {
+        let geometry = Geometry {
+            channels: 1,
+            dies_per_channel: 2,
+            planes_per_die: 1,
+            blocks_per_plane: 30,
+            pages_per_block: 16,
+            page_bytes: 4096,
+        };
+        let mut drive = Drive::new(DriveConfig {
+            scheme: mapping::scheme("hash").unwrap(),
+            remap: Some(RemapConfig { limits: RemapLimits::of(64, 0), store: RemapStore::Log }),
+            devirtualize: Some(64),
+            idle_after: SimSpan::from_ms(1000),
+            ..DriveConfig::plain(geometry, 300)
+        })
+        .unwrap();
+        let range = BlockRange::new(Lba(0), 1);
+        let data = Data::Patterns(Pattern::new(1));
+        let write = Command::Write { range, data, hints: Hints::default(), fua: true };
+        let at = drive.submit(SimTime::ZERO, write).unwrap().done;
+        let renames = &[Rename { from: Lba(0), to: None }];
+        let begin = Devirtualize::Begin { id: RenameId(3), renames };
+        drive.submit(at, Command::Devirtualize(begin)).unwrap();
+        let before = drive.renames.as_ref().unwrap().seq();
+        assert!(before > Seq::default());
+        let (drive, _) = drive.into_unrecovered().recover().unwrap();
+        let state = drive.renames.as_ref().unwrap();
+        assert_eq!(state.seq(), before);
+        assert!(state.open().is_some());
     }
 }

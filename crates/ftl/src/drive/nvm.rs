@@ -99,6 +99,7 @@ impl Drive {
         self.ownership.apply(end, seq, moves);
         if self.nvm().is_some() {
             deaths(moves).for_each(|lpn| self.put_record(end, Record::of_page(lpn, seq)));
+            self.journal.seal();
         }
     }
 }

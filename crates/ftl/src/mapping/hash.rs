@@ -15,6 +15,7 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: "hash",
     about: "sparse chained table, 12 bytes for each mapped page (16 if addresses are more than 2^32 pages) and 4 for each bucket",
     sparse: true,
+    reach: u64::MAX,
     build: |shape| Box::new(HashMap::new(shape)),
 };
 

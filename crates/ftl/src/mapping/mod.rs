@@ -124,6 +124,8 @@ pub struct Scheme {
     /// Set if its memory follows what is mapped, so that it can map an address space that is
     /// larger than the flash.
     pub sparse: bool,
+    /// Logical pages that it can map.
+    pub reach: u64,
     /// Builds an empty map.
     pub build: fn(shape: MapShape) -> Box<dyn Mapping>,
 }

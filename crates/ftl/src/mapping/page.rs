@@ -11,6 +11,7 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: "page",
     about: "dense table, 4 bytes for each logical page",
     sparse: false,
+    reach: u64::MAX,
     build: |shape| Box::new(PageMap::new(shape)),
 };
 

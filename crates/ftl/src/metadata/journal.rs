@@ -85,6 +85,9 @@ pub(crate) struct Bitmap {
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     pending: Vec<Record>,
+    /// A remap may have made a version, without programming one, since the last record was begun:
+    /// that record keeps its number.
+    is_sealed: bool,
     /// Bitmap pages in whose range something has died since they were last written.
     touched: Bits,
     next_slot: u32,
@@ -130,6 +133,7 @@ impl Journal {
         let bitmaps = bitmap_pages(config);
         Self {
             pending: Vec::new(),
+            is_sealed: false,
             touched: Bits::new(bitmaps.into()),
             next_slot: 0,
             slots: slots(config),
@@ -169,22 +173,30 @@ impl Journal {
 
     /// Adds a record; if it was merged into the last one, returns that as it was.
     pub(crate) fn note(&mut self, record: Record) -> Option<Record> {
-        match self.pending.last_mut() {
-            // Nothing was programmed between the two, so that the later number kills no newer
-            // version.
-            Some(before)
-                if before.range.end() == record.range.start && before.seq.0 + 1 >= record.seq.0 =>
-            {
-                let merged = *before;
-                before.range.blocks += record.range.blocks;
-                before.seq = record.seq;
-                Some(merged)
-            }
-            _ => {
-                self.pending.push(record);
-                None
-            }
+        let is_sealed = self.is_sealed;
+        // the later number kills no newer version where no version was made between the two
+        let has_none_between = |before: &Record| {
+            before.seq == record.seq || (!is_sealed && before.seq.0 + 1 == record.seq.0)
+        };
+        let last = self
+            .pending
+            .last_mut()
+            .filter(|before| before.range.end() == record.range.start && has_none_between(before));
+        if let Some(before) = last {
+            let merged = *before;
+            before.range.blocks += record.range.blocks;
+            before.seq = record.seq;
+            return Some(merged);
         }
+        self.pending.push(record);
+        self.is_sealed = false;
+        None
+    }
+
+    /// Lets the last record keep its number: a remap has made versions that have its number or a
+    /// later one.
+    pub(crate) fn seal(&mut self) {
+        self.is_sealed = true;
     }
 
     /// The records that are not on flash.
@@ -200,6 +212,7 @@ impl Journal {
     /// Takes over the records that survived a power cut elsewhere.
     pub(crate) fn adopt(&mut self, records: Vec<Record>) {
         self.pending = records;
+        self.seal();
     }
 
     /// Records that are not on flash.

@@ -135,7 +135,13 @@ impl Renames {
         self.moved.extend(inodes);
     }
 
-    /// Numbers a new batch.
+    /// Number of the newest batch.
+    #[cfg(test)]
+    pub(crate) fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Numbers a new batch, or the one that a power cut left.
     pub(crate) fn begin_batch(&mut self, seq: Seq) {
         debug_assert!(self.seq < seq, "sequence numbers must rise");
         self.seq = seq;

@@ -63,7 +63,11 @@ impl ZonedDrive {
 
     /// The time from which on a zone takes writes: not while its reset is under way.
     pub(super) fn after_reset(&mut self, at: SimTime, zone: u32) -> SimTime {
-        self.resets.remove(&zone).map_or(at, |done| done.max(at))
+        let Some(&done) = self.resets.get(&zone) else { return at };
+        if done <= at {
+            self.resets.remove(&zone);
+        }
+        done.max(at)
     }
 
     /// Empties a zone: its erase blocks are no longer its own as soon as that is written down.

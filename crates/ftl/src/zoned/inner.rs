@@ -37,6 +37,7 @@ impl ZonedDrive {
         let made = self.inner.counters() - before;
         self.own.writes += made.writes;
         self.own.blocks += made.written_blocks;
+        self.own.overwrites += made.buffer_overwrites;
         self.own.programs += made.programs[Cause::Host as usize];
         Ok(done)
     }
@@ -68,19 +69,15 @@ impl ZonedDrive {
         all.read_blocks += inner.read_blocks;
         all.empty_read_blocks += inner.empty_read_blocks;
         all.buffer_read_hits += inner.buffer_read_hits;
-        all.buffer_overwrites += inner.buffer_overwrites;
+        all.buffer_overwrites += inner.buffer_overwrites - own.overwrites;
         all.writes += inner.writes - own.writes;
         all.written_blocks += inner.written_blocks - own.blocks;
         all.discards += inner.discards;
         all.discarded_blocks += inner.discarded_blocks;
-        for (all, inner) in all.programs.iter_mut().zip(inner.programs) {
-            *all += inner;
-        }
+        add_each(&mut all.programs, inner.programs);
         all.programs[Cause::Host as usize] -= own.programs;
         all.programs[Cause::Journal as usize] += own.programs;
-        for (all, inner) in all.flash_reads.iter_mut().zip(inner.flash_reads) {
-            *all += inner;
-        }
+        add_each(&mut all.flash_reads, inner.flash_reads);
         all.erases += inner.erases;
         all.gc_runs += inner.gc_runs;
         all.gc_stalls += inner.gc_stalls;
@@ -94,6 +91,18 @@ impl ZonedDrive {
         all.erase_failures += inner.erase_failures;
         all.lost_blocks += inner.lost_blocks;
         all.map_accesses += inner.map_accesses;
+        add_each(&mut all.map_hits, inner.map_hits);
+        add_each(&mut all.map_misses, inner.map_misses);
+        add_each(&mut all.translation_reads, inner.translation_reads);
+        add_each(&mut all.translation_absent, inner.translation_absent);
+        add_each(&mut all.translation_writes, inner.translation_writes);
+        all.switch_merges += inner.switch_merges;
+        all.partial_merges += inner.partial_merges;
+        all.full_merges += inner.full_merges;
         all
     }
+}
+
+fn add_each<const N: usize>(all: &mut [u64; N], more: [u64; N]) {
+    all.iter_mut().zip(more).for_each(|(all, more)| *all += more);
 }

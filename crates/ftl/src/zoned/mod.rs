@@ -87,6 +87,8 @@ pub struct ZonedDrive {
 struct OwnWrites {
     writes: u64,
     blocks: u64,
+    /// Of these, blocks written over ones that were still in the write buffer.
+    overwrites: u64,
     /// Pages programmed for them.
     programs: u64,
 }

@@ -122,7 +122,11 @@ impl Life {
         self.now += SimSpan::from_us(rng.below(longest_us));
         self.expected.pass(self.now);
         if self.remaps() && rng.chance(0.15) {
-            self.remap(rng)?;
+            if rng.chance(0.2) {
+                self.in_a_row(rng)?
+            } else {
+                self.remap(rng)?
+            }
             if rng.chance(0.6) {
                 self.now = self.now.max(self.last_remap);
                 self.expected.pass(self.now);
@@ -194,8 +198,36 @@ impl Life {
             1 => RemapWhen::WithHeld(batch),
             _ => RemapWhen::Now,
         };
-        let command = Command::Remap { pairs: &pairs, when };
-        if let Err(expected) = self.held.admit(&self.drive.info(), &pairs, when) {
+        self.remap_pairs(&pairs, when, batch)
+    }
+
+    /// Remaps of one pair, and discards of one block, of blocks one behind the other: what dies
+    /// lies together, and some of it gets the content of its neighbour in between.
+    fn in_a_row(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
+        let first = rng.below(self.space.blocks());
+        let lba = |life: &Self, i: u64| life.space.lba((first + i) % life.space.blocks());
+        for i in 1..3 + rng.below(6) {
+            let (before, at) = (lba(self, i - 1), lba(self, i));
+            if rng.chance(0.5) {
+                let range = SectorRange::from(BlockRange::new(at, 1));
+                self.discard_ranges(&[range])?;
+            } else {
+                let pair = RemapPair { from: at, to: before };
+                self.remap_pairs(&[pair], RemapWhen::Now, BatchId(rng.below(2) as u32))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Remaps, or executes the batch if it takes no further pairs.
+    fn remap_pairs(
+        &mut self,
+        pairs: &[RemapPair],
+        when: RemapWhen,
+        batch: BatchId,
+    ) -> Result<(), DeviceError> {
+        let command = Command::Remap { pairs, when };
+        if let Err(expected) = self.held.admit(&self.drive.info(), pairs, when) {
             let refused = self.drive.submit(self.now, command).map(|_| ());
             // A batch into which no further pair fits is executed as it is.
             let all = RemapWhen::WithHeld(batch);
@@ -204,7 +236,7 @@ impl Life {
                 other => other,
             };
         }
-        self.execute(&pairs, when)
+        self.execute(pairs, when)
     }
 
     fn execute(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
@@ -259,8 +291,12 @@ impl Life {
         if self.drive.config().addresses.is_some() && rng.chance(0.1) {
             ranges.push(self.space.huge(rng));
         }
+        self.discard_ranges(&ranges)
+    }
+
+    fn discard_ranges(&mut self, ranges: &[SectorRange]) -> Result<(), DeviceError> {
         ranges.iter().for_each(|range| self.expected.apply(|model| model.discard(*range)));
-        self.drive.submit(self.now, Command::Discard { ranges: &ranges }).map(|_| ())
+        self.drive.submit(self.now, Command::Discard { ranges }).map(|_| ())
     }
 
     /// A range that need not begin or end at a block.

@@ -44,6 +44,7 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: "interval",
     about: "tree of zones and 16 MiB map nodes, whose tables leave out what is not mapped",
     sparse: true,
+    reach: dovetail_block::AREAS * dovetail_block::AREA_BLOCKS,
     build: |shape| {
         let layout = Layout::new(shape.blocks_per_page).unwrap_or(Layout::SINGLE_BLOCKS);
         Box::new(IntervalMap::new(layout, 0))
