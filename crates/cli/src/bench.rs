@@ -329,19 +329,20 @@ fn perform(
         true => !results.runs.is_empty(),
         false => complaints.is_empty() || arguments.keep_going,
     };
-    let mut shown = Ok(());
+    // the table is shown though a file cannot be written: the work is not lost
+    let mut told = Ok(());
     if is_worth_keeping {
-        arguments.files.write(&results)?;
-        fio_json::write_all(&fio_files, &labels, &results.runs)?;
-        fio_json::write_logs(&outputs, &results.runs)?;
+        told = (arguments.files.write(&results))
+            .and(fio_json::write_all(&fio_files, &labels, &results.runs))
+            .and(fio_json::write_logs(&outputs, &results.runs));
         if to_stdout == 0 && watch.is_none() {
-            shown = arguments.files.show(&results);
+            told = told.and(arguments.files.show(&results));
         }
     }
     if stop.is_set() {
-        return Err(stopped_after(results.runs.len()));
+        return Err(told.err().unwrap_or_else(|| stopped_after(results.runs.len())));
     }
-    shown.map(|()| (results, complaints))
+    told.map(|()| (results, complaints))
 }
 
 /// Refuses before any run a workload that a stack cannot take.

@@ -168,7 +168,7 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
         provenance: Some(provenance(taken())),
         ..Results::of(name, arguments.scale.value(), arguments.seed, vec![run])
     };
-    arguments.files.write(&results)?;
+    let written = arguments.files.write(&results);
     if !to_stdout {
         print(&output)?;
         if let Some(recovery) = &recovery {
@@ -178,6 +178,7 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
         }
         arguments.files.show(&results)?;
     }
+    written?;
     match status {
         Some(status) if status != 0 => {
             Err(Failure::Failed(format!("the command ended with status {status}")))

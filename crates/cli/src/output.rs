@@ -87,6 +87,14 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }
 
+/// Writes to a file that may have been asked for.
+pub(crate) fn write_asked(
+    path: Option<&PathBuf>,
+    text: impl FnOnce() -> Result<String, Failure>,
+) -> Result<(), Failure> {
+    path.map_or(Ok(()), |path| write(path, &text()?))
+}
+
 /// Files that a command reads and writes: an output must not replace an input, nor another output.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {

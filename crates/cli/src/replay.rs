@@ -196,17 +196,18 @@ fn perform(
         options: Some(options(arguments)),
         ..Results::of(workload(&jobs), scale, arguments.seed, runs)
     };
-    let mut shown = Ok(());
+    // the table is shown though a file cannot be written: the work is not lost
+    let mut told = Ok(());
     if !results.runs.is_empty() {
-        arguments.files.write(&results)?;
+        told = arguments.files.write(&results);
         if to_stdout == 0 && watch.is_none() {
-            shown = arguments.files.show(&results);
+            told = told.and(arguments.files.show(&results));
         }
     }
     if stop.is_set() {
-        return Err(stopped_after(results.runs.len()));
+        return Err(told.err().unwrap_or_else(|| stopped_after(results.runs.len())));
     }
-    shown.map(|()| (results, failed))
+    told.map(|()| (results, failed))
 }
 
 /// Results of a call that is one of many: nothing is shown or written, and its runs come one after

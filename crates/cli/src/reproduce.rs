@@ -25,12 +25,12 @@ use serde_json::{Map, Value};
 use crate::arguments::taken;
 use crate::bench::threads;
 use crate::call::{Watch, only_a_table};
-use crate::output::{Outputs, check_writable, write};
+use crate::output::{Outputs, check_writable, write_asked};
 use crate::progress::Heartbeat;
 use crate::provenance::provenance;
 use crate::results::notes;
 use crate::signals::{stop_flag, stopped};
-use crate::table::{list_width, of_words};
+use crate::table::{list_width, of_words, paragraph, terminal_width};
 use crate::{Failure, drive, print, to_stderr};
 
 /// Run the papers' figures and tables again, and show both side by side.
@@ -156,13 +156,14 @@ fn reproduce(
             Err(error) => failures.push(failed(arguments, figure, &error)),
         }
     }
-    if let Some(path) = arguments.csv.as_ref().filter(|_| !all.is_empty()) {
-        write(path, &csv_text(&rows)?)?;
-    }
-    if let Some(path) = arguments.report.as_ref().filter(|_| !all.is_empty()) {
-        write(path, &page.html(&provenance(taken())))?;
-    }
-    finish(arguments, &all, &failures)
+    let asked = |path: &Option<PathBuf>| path.clone().filter(|_| !all.is_empty());
+    // each file is written though another one cannot be
+    let written =
+        write_asked(asked(&arguments.csv).as_ref(), || csv_text(&rows))
+            .and(write_asked(asked(&arguments.report).as_ref(), || {
+                Ok(page.html(&provenance(taken())))
+            }));
+    finish(arguments, &all, &failures).and(written)
 }
 
 /// Figures that another program asked for, by name; `words` are those of the command line that it
@@ -242,11 +243,9 @@ fn finish(
     all: &Map<String, Value>,
     failures: &[String],
 ) -> Result<(), Failure> {
+    let text = || Ok(serde_json::to_string_pretty(all).map_err(Failure::failed)? + "\n");
     // an earlier file stays where no figure has finished
-    if let Some(path) = arguments.json.as_ref().filter(|_| !all.is_empty()) {
-        let text = serde_json::to_string_pretty(all).map_err(Failure::failed)?;
-        write(path, &(text + "\n"))?;
-    }
+    write_asked(arguments.json.as_ref().filter(|_| !all.is_empty()), text)?;
     if failures.is_empty() { Ok(()) } else { Err(Failure::Failed(failures.join("\ndovetail: "))) }
 }
 
@@ -434,15 +433,10 @@ fn shown(figure: &Figure, reproduction: &Reproduction) -> String {
         table.add_row([c.what.as_str(), &c.paper, &c.ours, &c.rule, verdict]);
     }
     let scale = at_scale(reproduction.results.scale);
-    format!(
-        "{}{scale}: {}\n{}\n{}\n{}{}\n",
-        figure.name,
-        figure.title,
-        figure.source,
-        figure.setup,
-        lines(&table),
-        notes(&reproduction.results)
-    )
+    let width = terminal_width();
+    let title = format!("{}{scale}: {}", figure.name, figure.title);
+    let head = [&title, figure.source, figure.setup].map(|text| paragraph(text, width)).concat();
+    format!("{head}{}{}\n", lines(&table), notes(&reproduction.results, width))
 }
 
 #[cfg(test)]

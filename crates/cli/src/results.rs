@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use clap::Args;
 use dovetail_lab::results::{Results, RunResult};
 
-use crate::output::{Outputs, check_writable, is_stdout, write};
-use crate::table::terminal_width;
+use crate::output::{Outputs, check_writable, is_stdout, write_asked};
+use crate::table::{paragraph, terminal_width};
 use crate::{Failure, csv_out, print};
 
 /// Files for results.
@@ -57,10 +57,10 @@ enum Shape {
 /// Runs that stand beside each other, unless it is asked for otherwise.
 const BESIDE: usize = 4;
 
-/// The figures that stand at their floors because of the scale, a line each.
-pub(crate) fn notes(results: &Results) -> String {
+/// The figures that stand at their floors because of the scale, a paragraph each.
+pub(crate) fn notes(results: &Results, width: Option<usize>) -> String {
     let notes = results.floor_notes();
-    let lines = notes.iter().map(|note| format!("note: {note}\n"));
+    let lines = notes.iter().map(|note| paragraph(&format!("note: {note}"), width));
     lines.fold(String::from(if notes.is_empty() { "" } else { "\n" }), |all, line| all + &line)
 }
 
@@ -78,13 +78,13 @@ pub(crate) fn table(results: &Results, width: Option<usize>) -> String {
         false => None,
     };
     let text = by_itself.unwrap_or_else(|| table::LAYOUT.text(runs, width));
-    text + &below(results)
+    text + &below(results, width)
 }
 
 /// Lines below a table of runs.
-fn below(results: &Results) -> String {
+fn below(results: &Results, width: Option<usize>) -> String {
     let runs = &results.runs;
-    spread::text(runs) + &table::notes(runs) + &notes(results)
+    spread::text(runs) + &table::notes(runs, width) + &notes(results, width)
 }
 
 /// A word of an option is in no line of the table.
@@ -149,24 +149,17 @@ impl ResultFiles {
         };
         let runs = sorted.as_ref().unwrap_or(&results.runs);
         let (text, shape) = match self.shaped(runs, width) {
-            Ok(text) => (text + &below(results), Ok(())),
+            Ok(text) => (text + &below(results, width), Ok(())),
             Err(failure) => (table(results, width), Err(failure)),
         };
         print(&text)?;
         order.and(shape)
     }
 
-    /// Writes the files.
+    /// Writes the files, each though another one fails.
     pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
-        if let Some(path) = &self.json {
-            write(path, &json(results)?)?;
-        }
-        if let Some(path) = &self.csv {
-            write(path, &csv_out::text(results)?)?;
-        }
-        if let Some(path) = &self.report {
-            write(path, &dovetail_report::html(results))?;
-        }
-        Ok(())
+        write_asked(self.json.as_ref(), || json(results))
+            .and(write_asked(self.csv.as_ref(), || csv_out::text(results)))
+            .and(write_asked(self.report.as_ref(), || Ok(dovetail_report::html(results))))
     }
 }

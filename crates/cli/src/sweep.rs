@@ -206,6 +206,11 @@ fn perform(arguments: &Arguments, file: &Path) -> Result<(), Failure> {
     }
     let shard = arguments.shard.unwrap_or(Shard::WHOLE);
     let results = arguments.results.clone().unwrap_or_else(|| file.with_extension("sweep"));
+    if results == file {
+        return Err(Failure::Usage(format!(
+            "the folder of results would take the place of {name} itself: give --results FOLDER"
+        )));
+    }
     check_memory(&sweep, &calls.all)?;
     let begun = Begun::new(sweep, calls, &results, shard)?;
     let stop = stop_flag()?;

@@ -142,6 +142,11 @@ pub(crate) fn list_width() -> usize {
     terminal_width().map_or(usize::MAX, |width| width.clamp(60, 200))
 }
 
+/// A paragraph in lines that fit a terminal; otherwise it is one line.
+pub(crate) fn paragraph(text: &str, width: Option<usize>) -> String {
+    width.map_or_else(|| format!("{text}\n"), |width| wrap(text, width, ""))
+}
+
 /// A paragraph in lines of at most `width`: the first is indented as the text is, the others by
 /// `indent`. No word is broken.
 pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> String {

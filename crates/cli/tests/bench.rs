@@ -89,6 +89,12 @@ fn a_run_is_not_lost_to_what_is_shown() {
     let unshown = bench("--json=unshown.json").stdout(full()).stderr(full()).status().unwrap();
     assert_eq!(unshown.code(), Some(1));
     assert!(folder.path().join("unshown.json").exists());
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("full")).unwrap();
+    let unwritten = bench("--json=full --csv=figures.csv").output().unwrap();
+    assert_eq!(unwritten.status.code(), Some(1));
+    assert!(stderr(&unwritten).contains("full cannot be written"), "{}", stderr(&unwritten));
+    assert!(stdout(&unwritten).contains("elapsed"), "the table is shown all the same");
+    assert!(folder.path().join("figures.csv").exists());
     let refused = command(folder.path(), "bench nothing.fio").stderr(full()).status().unwrap();
     assert_eq!(refused.code(), Some(2), "no panic");
 }

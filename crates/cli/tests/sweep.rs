@@ -113,6 +113,14 @@ fn slips_are_named_before_anything_runs() {
 }
 
 #[test]
+fn results_do_not_take_the_place_of_the_sweep() {
+    let folder = folder(SWEEP);
+    fs::rename(folder.path().join("a.toml"), folder.path().join("a.sweep")).unwrap();
+    let told = refused(folder.path(), "sweep a.sweep");
+    assert!(told.contains("the place of a.sweep itself: give --results FOLDER"), "{told}");
+}
+
+#[test]
 fn the_report_of_a_sweep_needs_nothing_but_its_folder() {
     let folder = folder(SWEEP);
     done(folder.path(), "sweep a.toml");

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory};
 use dovetail_time::did_you_mean;
 
 use self::topics::{TOPICS, title, topic};
+use crate::table::terminal_width;
 use crate::{Cli, Failure, print};
 
 /// Columns where there is no terminal, and at most.
@@ -37,8 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn width() -> usize {
-    let terminal = comfy_table::Table::new().width().map(usize::from);
-    terminal.map_or(WIDTH, |width| width.clamp(40, WIDTH))
+    terminal_width().map_or(WIDTH, |width| width.clamp(40, WIDTH))
 }
 
 /// The command that the words name.

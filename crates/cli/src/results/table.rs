@@ -6,7 +6,7 @@ use dovetail_lab::results::{
 };
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
-use crate::table::{Layout, Row, row, some};
+use crate::table::{Layout, Row, paragraph, row, some};
 
 /// All lines; those of figures that no run has are not shown.
 pub(super) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
@@ -301,7 +301,7 @@ fn years(years: f64) -> String {
 }
 
 /// The sentences about the runs, those of several runs once.
-pub(super) fn notes(runs: &[RunResult]) -> String {
+pub(super) fn notes(runs: &[RunResult], width: Option<usize>) -> String {
     let mut sentences: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in runs {
         for note in &run.notes {
@@ -314,7 +314,7 @@ pub(super) fn notes(runs: &[RunResult]) -> String {
     let line = |(sentence, labels): (&str, Vec<&str>)| {
         let is_of_all = labels.len() == runs.len();
         let of = if is_of_all { String::new() } else { format!("{}: ", labels.join("; ")) };
-        format!("\n{of}{sentence}\n")
+        String::from("\n") + &paragraph(&format!("{of}{sentence}"), width)
     };
     sentences.into_iter().map(line).collect()
 }
@@ -364,8 +364,9 @@ mod tests {
             ..RunResult::default()
         };
         let runs = [run("a", &["All.", "Two."]), run("b", &["All."]), run("c", &["All.", "Two."])];
-        assert_eq!(notes(&runs), "\nAll.\n\na; c: Two.\n");
-        assert_eq!(notes(&[run("a", &[])]), "");
+        assert_eq!(notes(&runs, None), "\nAll.\n\na; c: Two.\n");
+        assert_eq!(notes(&runs, Some(8)), "\nAll.\n\na; c:\nTwo.\n");
+        assert_eq!(notes(&[run("a", &[])], None), "");
     }
 
     #[test]
