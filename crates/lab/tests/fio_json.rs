@@ -16,7 +16,11 @@ const JOB: &str = "[global]\nsize=1m\nbs=4k\niodepth=4\nioengine=libaio\ndirect=
                    [d]\nstonewall\nrw=write\nsize=8m\nrate=10m\ngroup_reporting\n";
 
 fn bench(fill: Option<Fill>) -> RunResult {
-    let source = Source::fio(JOB, "test.fio", &[]).unwrap();
+    bench_of(JOB, fill)
+}
+
+fn bench_of(job: &str, fill: Option<Fill>) -> RunResult {
+    let source = Source::fio(job, "test.fio", &[]).unwrap();
     let stacks = [Stack::parse(&STACK.replace("PART", "512MiB"), "test.toml").unwrap()];
     let experiment = Experiment { fill, seed: 7, ..Experiment::new(&source, &stacks) };
     let (results, failures) = experiment.run(1, &|_| {});
@@ -27,9 +31,13 @@ fn bench(fill: Option<Fill>) -> RunResult {
 const STACK: &str = "name = \"test\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"PART\"\n";
 
 fn theirs() -> Value {
+    theirs_of(JOB)
+}
+
+fn theirs_of(job: &str) -> Value {
     // on a disk: /tmp may be in memory, which has no direct I/O
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-    std::fs::write(folder.path().join("test.fio"), JOB).unwrap();
+    std::fs::write(folder.path().join("test.fio"), job).unwrap();
     let output = Command::new("fio")
         .current_dir(folder.path())
         .args(["--output-format=json", "test.fio"])
@@ -93,6 +101,38 @@ fn keys_names_groups_and_options_are_those_of_fio() {
         };
         assert_eq!(both(&ours), both(&theirs), "job {job}");
     }
+}
+
+#[test]
+fn percentiles_are_those_that_the_job_asks_for() {
+    let job =
+        "[global]\nsize=1m\nrw=write\niodepth=4\nioengine=libaio\ndirect=1\nfsync=10\nstonewall\n";
+    let options = [
+        "percentile_list=99.999:50",
+        "lat_percentiles=1\nclat_percentiles=0",
+        "slat_percentiles=1\npercentile_list=12.5",
+        "clat_percentiles=0",
+    ];
+    let jobs = options.map(|options| format!("[a]\n{options}\n")).concat();
+    let job = format!("{job}{jobs}");
+    let (ours, theirs) = (bench_of(&job, None).fio.unwrap(), theirs_of(&job));
+    assert_eq!(keys_of(&ours), keys_of(&theirs));
+    // to three digits, as of all percentiles
+    let figure = |key: &str| at(&ours, &format!("/jobs/0/write/clat_ns/{key}")).as_f64().unwrap();
+    let (tail, longest) = (figure("percentile/99.999000"), figure("max"));
+    assert!((tail / longest - 1.0).abs() < 1e-3, "{tail} of {longest}");
+}
+
+#[test]
+fn threads_share_logs_if_the_job_says_so() {
+    let job =
+        "[global]\nsize=64k\nrw=write\nwrite_iops_log=x\n[a]\nnumjobs=2\nper_job_logs=0\n[b]\n";
+    let logs = bench_of(job, None).fio_logs;
+    let logs: Vec<(String, usize)> = logs
+        .iter()
+        .map(|log| (format!("{}{}", log.prefix, log.ending), log.text.lines().count()))
+        .collect();
+    assert_eq!(logs, [("x_iops.log".to_owned(), 32), ("x_iops.3.log".to_owned(), 16)]);
 }
 
 #[test]

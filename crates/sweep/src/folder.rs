@@ -305,9 +305,14 @@ fn drop_partial_line(file: &mut File) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.read_to_end(&mut bytes)?;
-    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    file.set_len(end as u64)?;
-    file.seek(SeekFrom::Start(end as u64)).map(drop)
+    let end = whole_lines(&bytes) as u64;
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end)).map(drop)
+}
+
+/// Bytes until behind the last line that has an end.
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
 fn records(folder: &Path) -> Result<BTreeMap<u32, Record>, SweepError> {
@@ -316,11 +321,11 @@ fn records(folder: &Path) -> Result<BTreeMap<u32, Record>, SweepError> {
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
     for path in files.iter().filter(|path| is_lines(path)) {
-        let text = std::fs::read_to_string(path).map_err(io(path))?;
+        let bytes = std::fs::read(path).map_err(io(path))?;
         // a line without an end is being written, or was when its process was killed
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        for (line, json) in (1..).zip(whole.lines()) {
-            let record: Record = serde_json::from_str(json).map_err(|error| {
+        let whole = &bytes[..whole_lines(&bytes)];
+        for (line, json) in (1..).zip(whole.split_inclusive(|byte| *byte == b'\n')) {
+            let record: Record = serde_json::from_slice(json).map_err(|error| {
                 SweepError::Damaged { path: path.clone(), line, problem: error.to_string() }
             })?;
             put(&mut all, record);

@@ -102,6 +102,21 @@ fn an_ended_sweep_goes_on_where_it_was() {
     }
 }
 
+/// The line that another process is writing may end amid a letter.
+#[test]
+fn a_line_that_is_being_written_is_not_read() {
+    let folder = tempdir().unwrap();
+    go_on(folder.path(), Shard::WHOLE, work);
+    let open = Folder::open(folder.path(), &sweep(), PROGRAM, Shard::WHOLE).unwrap();
+    let lines = folder.path().join("points-1-of-1.jsonl");
+    let mut lines = OpenOptions::new().append(true).open(lines).unwrap();
+    lines.write_all(&"{\"point\":3,\"error\":\"é".as_bytes()[..21]).unwrap();
+    assert_eq!(open.records().unwrap().len(), 20);
+    lines.write_all(b"\n").unwrap();
+    let damage = open.records().unwrap_err().to_string();
+    assert!(damage.contains("points-1-of-1.jsonl:21: this is no result of a sweep"), "{damage}");
+}
+
 #[test]
 fn shards_are_merged_to_the_same_table() {
     let (one, two, into) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());

@@ -210,6 +210,20 @@ fn a_file_begins_at_its_first_size_and_grows() {
     }
 }
 
+/// The end is where the calls before have put it.
+#[test]
+fn space_is_allocated_at_the_end_of_the_file() {
+    let text = "F\t0\t40960\ta\t4096\n0\t0\ta\t0\t-1\t100\t1\n1\t0\tw\t0\t-1\t4096\t1\n\
+                2\t0\tw\t0\t0\t12288\t1\n3\t0\ta\t0\t-1\t8192\t1\n";
+    let trace = FileTrace::read("t.tsv", Cursor::new(text)).unwrap();
+    let calls = of_thread(&run(&trace, &FileTraceOptions::default()), 0);
+    let ends = calls.iter().filter_map(|ended| match ended.call {
+        Call::Allocate { len, .. } => Some(len),
+        _ => None,
+    });
+    assert_eq!(ends.collect::<Vec<_>>(), [4096 + 100, 12288 + 8192]);
+}
+
 /// A file of 40 KiB, or of 20, whose end is read as recorded: half a call, and none.
 #[test]
 fn reads_beyond_the_end_of_a_file_stay_there() {

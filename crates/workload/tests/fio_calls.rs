@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use crate::common::{fio, play, prepared, workload};
@@ -208,6 +208,97 @@ fn files_are_synced_when_they_are_closed() {
         };
         let short: Vec<String> = calls.iter().filter_map(short).collect();
         assert_eq!(short.join(" "), expected, "{options}");
+    }
+}
+
+/// How often each size comes, in percent of the calls of its direction.
+fn shares_of_sizes(calls: &[String]) -> HashMap<(String, u64), f64> {
+    let mut counts: HashMap<(String, u64), f64> = HashMap::new();
+    let mut all: HashMap<String, f64> = HashMap::new();
+    for words in calls.iter().map(|call| call.split(' ').collect::<Vec<_>>()) {
+        if let [action @ ("read" | "write"), _, _, len] = words[..] {
+            *counts.entry((action.into(), len.parse().unwrap())).or_default() += 1.0;
+            *all.entry(action.into()).or_default() += 1.0;
+        }
+    }
+    let share = |(kind, count): ((String, u64), f64)| (kind.clone(), 100.0 * count / all[&kind.0]);
+    counts.into_iter().map(share).collect()
+}
+
+/// Sizes are drawn by other numbers than fio's, but come as often.
+#[test]
+fn blocks_have_the_sizes_of_fio() {
+    for options in [
+        "bs=64k bssplit=,4k/50:8k/50",
+        "bssplit=,4k/50:8k/50 bs=64k",
+        "bsrange=,4k-8k bs=16k",
+        "bsrange=4k-16k bs=8k",
+        "bssplit=4k/20:64k/30",
+        "bssplit=4k/30:8k/20:64k/10",
+        "bssplit=64k/20:16k/20:4k/20",
+        "bssplit=16k/0:64k/30",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = format!("rw=randrw norandommap size=256m {options}").replace(' ', "\n");
+        let job = format!("[a]\n{options}\n");
+        let without_files = job.clone() + "ioengine=null\n";
+        let (ours, theirs) = (our_log(&job), log_of_fio(folder.path(), &without_files));
+        let (ours, theirs) = (shares_of_sizes(&ours), shares_of_sizes(&theirs));
+        let both = ours.keys().chain(theirs.keys());
+        let share = |of: &HashMap<_, f64>, kind| of.get(kind).copied().unwrap_or(0.0);
+        for kind in both {
+            let (ours, theirs) = (share(&ours, kind), share(&theirs, kind));
+            assert!((ours - theirs).abs() < 4.0, "{options} {kind:?}: {ours} {theirs}");
+        }
+    }
+}
+
+/// Alignment to the smallest block keeps the random map, any other drops it.
+#[test]
+fn random_blocks_are_aligned_as_by_fio() {
+    for options in [
+        "bs=4k ba=4k size=1m",
+        "bs=16k ba=,8k size=4m",
+        "bs=16k ba=8k,16k size=4m",
+        "bs=4k,8k ba=4k size=1m",
+        "bs=4k size=1m",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let job = format!("[a]\nrw=randread\n{}\n", options.replace(' ', "\n"));
+        let facts = |calls: Vec<String>| {
+            let offsets =
+                calls.iter().filter_map(|call| call.strip_prefix("read")?.split(' ').nth(2));
+            let offsets: Vec<u64> = offsets.map(|offset| offset.parse().unwrap()).collect();
+            let distinct: HashSet<u64> = offsets.iter().copied().collect();
+            let has_odd = offsets.iter().any(|offset| !offset.is_multiple_of(16384));
+            (offsets.len(), distinct.len() < offsets.len(), has_odd)
+        };
+        let (ours, theirs) = (facts(our_log(&job)), facts(log_of_fio(folder.path(), &job)));
+        assert_eq!(ours, theirs, "{options}");
+    }
+}
+
+/// Clones take turns with folders only if they name their files themselves.
+#[test]
+fn files_are_in_the_folders_of_fio() {
+    for options in ["numjobs=2", "numjobs=2 filename=x:y", "filename_format=x numjobs=3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = format!("directory=a:b rw=write size=16k {options}").replace(' ', "\n");
+        let job = format!("[j]\n{options}\n");
+        let mut theirs = Vec::new();
+        for part in ["a", "b"] {
+            std::fs::create_dir(folder.path().join(part)).unwrap();
+        }
+        fio(folder.path(), &(job.clone() + "create_only=1\n"), &[]).unwrap();
+        for part in ["a", "b"] {
+            for entry in std::fs::read_dir(folder.path().join(part)).unwrap() {
+                theirs.push(format!("{part}/{}", entry.unwrap().file_name().to_str().unwrap()));
+            }
+        }
+        theirs.sort();
+        let mut ours: Vec<String> = sizes_after_layout(&job).into_keys().collect();
+        ours.sort();
+        assert_eq!(ours, theirs, "{options}");
     }
 }
 

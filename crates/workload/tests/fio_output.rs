@@ -8,14 +8,14 @@ use std::process::Command;
 use crate::common::{fio, workload};
 use dovetail_workload::ThreadId;
 use dovetail_workload::fio::output::{
-    Depths, JobReport, Latency, Samples, Spread, Totals, to_json,
+    Depths, JobReport, Latency, PERCENTILES, Samples, Spread, Totals, to_json,
 };
 use serde_json::Value;
 
 const JOB: &str = "[global]\nsize=1m\nbs=4k\n[a]\ndescription=a test\nrw=randrw\nfsync=10\niodepth=1\nnumjobs=1\n";
 
 fn latency(calls: u64) -> Latency {
-    let percentiles_ns = std::array::from_fn(|at| 1_000 * at as u64 + 1_000);
+    let percentiles_ns = PERCENTILES.map(|percent| (percent, (1_000.0 * percent) as u64)).into();
     Latency {
         calls,
         min_ns: 1_000,
@@ -32,7 +32,7 @@ fn totals(calls: u64) -> Totals {
         calls,
         runtime_ns: 2_000_000_000,
         completion: latency(calls),
-        total: latency(calls),
+        total: Latency { percentiles_ns: Vec::new(), ..latency(calls) },
         bandwidth: Samples { count: 4, min: 100, max: 300, mean: 200.0, deviation: 10.0 },
         bandwidth_share: 100.0,
         ..Totals::default()

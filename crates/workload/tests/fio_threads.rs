@@ -66,6 +66,14 @@ fn a_rate_is_held() {
     }
 }
 
+/// As in fio: `rate_iops` is a bandwidth of the smallest blocks.
+#[test]
+fn larger_blocks_count_for_several_calls_of_a_rate() {
+    let played = run("rw=randread bsrange=4k-64k size=4m rate_iops=100");
+    let seconds = played.last().unwrap().begin.as_secs_f64();
+    assert!((9.9..10.3).contains(&seconds), "{seconds}"); // 4 MiB at 400 KiB/s
+}
+
 /// Times between calls of a Poisson process have the mean that the rate gives, and a standard
 /// deviation as large as their mean.
 #[test]
@@ -187,6 +195,21 @@ fn a_ramp_is_not_measured_and_comes_on_top() {
     assert!(played.last().unwrap().begin.as_ns() > 14_000_000);
     let measured = |ns| workload.measured(ThreadId(0), SimTime::from_ns(ns));
     assert!(!measured(4_999_999) && measured(5_000_000));
+}
+
+/// As in fio: at the end of the ramp `number_ios` and `fsync` begin to count anew.
+#[test]
+fn a_ramp_is_not_counted() {
+    let job = "[a]\nrw=write\nsize=64m\nbs=4k\nrate_iops=1000\nramp_time=100ms\nnumber_ios=150\nfsync=7\n";
+    let mut workload = workload(job, 1);
+    let played = play(&mut workload);
+    let measured = played.iter().filter(|p| workload.measured(ThreadId(0), p.begin));
+    let measured: Vec<&Played> = measured.collect();
+    assert_eq!(data(&played).len() - 150, 100, "those of the ramp");
+    let writes = measured.iter().take_while(|p| is_data(&p.call)).count();
+    assert_eq!(writes, 7);
+    assert_eq!(measured.iter().filter(|p| is_data(&p.call)).count(), 150);
+    assert_eq!(measured.iter().filter(|p| matches!(p.call, Call::Sync { .. })).count(), 21);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::ThreadId;
-use dovetail_workload::fio::output::{JobReport, Totals, to_json};
-use dovetail_workload::fio::{Direction, FioWorkload, ThreadInfo};
+use dovetail_workload::fio::output::{JobReport, Latency, Totals, to_json};
+use dovetail_workload::fio::{Direction, FioWorkload, Percentiles, ThreadInfo};
 use serde_json::Value;
 
 use super::BenchError;
-use super::fio_record::{DirectionRecord, FioRecord, add_samples, latency};
+use super::fio_record::{DirectionRecord, FioRecord, Latencies, add_samples};
 
 /// Threads that are reported as one: a thread of its own, or a group's with `group_reporting`.
 struct Report<'a> {
@@ -58,10 +58,11 @@ impl<'a> Report<'a> {
     /// The report, without shares of the group's bandwidth, which other reports decide.
     fn finish(self, elapsed: SimSpan) -> JobReport {
         let mut directions = self.totals;
+        let percentiles = self.last.percentiles();
         directions
             .iter_mut()
             .zip(&self.all.directions)
-            .for_each(|(totals, record)| fill(totals, record));
+            .for_each(|(totals, record)| fill(totals, record, percentiles));
         JobReport {
             name: self.first.job_name().into(),
             group: self.first.group(),
@@ -69,7 +70,7 @@ impl<'a> Report<'a> {
             description: self.first.description().map(Into::into),
             options: self.last.options().to_vec(),
             directions,
-            syncs: self.all.syncs.result(),
+            syncs: result(&self.all.syncs, percentiles.of_syncs(), percentiles),
             runtime_ns: self.runtime.as_ns(),
             elapsed_ns: elapsed.as_ns(),
             depths: self.all.depths,
@@ -79,14 +80,19 @@ impl<'a> Report<'a> {
 }
 
 /// All but the samples, which are added up by thread.
-fn fill(totals: &mut Totals, record: &DirectionRecord) {
+fn fill(totals: &mut Totals, record: &DirectionRecord, percentiles: &Percentiles) {
     totals.bytes = record.bytes;
     totals.calls = record.calls;
     totals.short_calls = record.short_calls;
     totals.runtime_ns = record.runtime.as_ns();
-    totals.submission = latency(&record.submission);
-    totals.completion = record.completion.result();
-    totals.total = latency(&record.total);
+    totals.submission = result(&record.submission, percentiles.submission, percentiles);
+    totals.completion = result(&record.completion, percentiles.completion, percentiles);
+    totals.total = result(&record.total, percentiles.total, percentiles);
+}
+
+/// Latencies, with percentiles if these are `shown`.
+fn result(latencies: &Latencies, shown: bool, percentiles: &Percentiles) -> Latency {
+    latencies.result(if shown { &percentiles.list } else { &[] })
 }
 
 /// Mean bandwidth in percent of what the whole group moved in its time.

@@ -39,8 +39,8 @@ enum Value {
     Bandwidth,
     /// One for each call; of a window calls a second.
     Iops,
-    /// A time in ns; of a window its mean.
-    Mean(fn(&Entry) -> u64),
+    /// A time in ns; of a window its mean, or the longest (`log_max_value`).
+    Time(fn(&Entry) -> u64),
 }
 
 /// The logs of all threads that want some.
@@ -52,23 +52,38 @@ pub(super) fn build(workload: &FioWorkload, records: &[FioRecord]) -> Vec<FioLog
         let mut add = |prefix: &Option<String>, kind: &str, value: Value| {
             let Some(prefix) = prefix else { return };
             let prefix = if prefix.is_empty() { info.job_name() } else { prefix };
-            all.push(FioLog {
+            let log = FioLog {
                 prefix: prefix.to_owned(),
-                ending: format!("_{kind}.{}.log", thread.0 + 1),
+                ending: ending(kind, thread, logs.shared),
                 text: text(&record.log, logs, value),
-            });
+            };
+            match all.iter_mut().find(|other: &&mut FioLog| logs.shared && other.is_file_of(&log)) {
+                Some(other) => other.text.push_str(&log.text),
+                None => all.push(log),
+            }
         };
         let total = |entry: &Entry| entry.taken_up_ns + entry.completion_ns;
         add(&logs.bandwidth, "bw", Value::Bandwidth);
-        add(&logs.latency, "lat", Value::Mean(total));
-        add(&logs.latency, "clat", Value::Mean(|entry| entry.completion_ns));
+        add(&logs.latency, "lat", Value::Time(total));
+        add(&logs.latency, "clat", Value::Time(|entry| entry.completion_ns));
         // engines that wait for each call have no time of submission
         if info.depth() > 1 {
-            add(&logs.latency, "slat", Value::Mean(|entry| entry.taken_up_ns));
+            add(&logs.latency, "slat", Value::Time(|entry| entry.taken_up_ns));
         }
         add(&logs.iops, "iops", Value::Iops);
     }
     all
+}
+
+impl FioLog {
+    fn is_file_of(&self, other: &Self) -> bool {
+        (&self.prefix, &self.ending) == (&other.prefix, &other.ending)
+    }
+}
+
+/// End of a log's name: with `per_job_logs=0` the same for all threads.
+fn ending(kind: &str, thread: ThreadId, is_shared: bool) -> String {
+    if is_shared { format!("_{kind}.log") } else { format!("_{kind}.{}.log", thread.0 + 1) }
 }
 
 fn text(entries: &[Entry], logs: &LogSettings, value: Value) -> String {
@@ -89,7 +104,7 @@ fn text(entries: &[Entry], logs: &LogSettings, value: Value) -> String {
         for direction in Direction::ALL {
             let of_direction = || window.iter().filter(|entry| entry.direction == direction);
             if of_direction().next().is_some() {
-                let value = of_window(value, of_direction(), logs.window_ms);
+                let value = of_window(value, of_direction(), logs);
                 line(end, value, direction, 0, 0);
             }
         }
@@ -107,21 +122,28 @@ fn of_call(value: Value, entry: &Entry) -> u64 {
             (u128::from(entry.bytes) * 1_000_000 / u128::from(entry.completion_ns.max(1))) as u64
         }
         Value::Iops => 1,
-        Value::Mean(of) => of(entry),
+        Value::Time(of) => of(entry),
     }
 }
 
-fn of_window<'a>(value: Value, entries: impl Iterator<Item = &'a Entry>, window_ms: u64) -> u64 {
-    let (mut count, mut bytes, mut sum) = (0, 0, 0_u128);
+fn of_window<'a>(
+    value: Value,
+    entries: impl Iterator<Item = &'a Entry>,
+    logs: &LogSettings,
+) -> u64 {
+    let (mut count, mut bytes, mut sum, mut longest) = (0, 0, 0_u128, 0);
     for entry in entries {
+        let ns = if let Value::Time(of) = value { of(entry) } else { 0 };
         count += 1;
         bytes += entry.bytes;
-        sum += u128::from(if let Value::Mean(of) = value { of(entry) } else { 0 });
+        sum += u128::from(ns);
+        longest = ns.max(longest);
     }
     match value {
-        Value::Bandwidth => bytes * 1000 / window_ms / 1024,
-        Value::Iops => count * 1000 / window_ms,
-        Value::Mean(_) => (sum / u128::from(count.max(1))) as u64,
+        Value::Bandwidth => bytes * 1000 / logs.window_ms / 1024,
+        Value::Iops => count * 1000 / logs.window_ms,
+        Value::Time(_) if logs.longest => longest,
+        Value::Time(_) => (sum / u128::from(count.max(1))) as u64,
     }
 }
 
@@ -152,7 +174,7 @@ mod tests {
         let first = |value| text(&entries(), &logs, value).lines().next().unwrap().to_string();
         assert_eq!(first(Value::Bandwidth), "0, 195625, 1, 4096, 0");
         assert_eq!(first(Value::Iops), "0, 1, 1, 4096, 0");
-        assert_eq!(first(Value::Mean(|entry| entry.completion_ns)), "0, 20938, 1, 4096, 0");
+        assert_eq!(first(Value::Time(|entry| entry.completion_ns)), "0, 20938, 1, 4096, 0");
         let with_offset = LogSettings { offset: true, ..logs };
         let text = text(&entries(), &with_offset, Value::Iops);
         assert_eq!(text.lines().nth(1), Some("1, 1, 0, 8192, 6144000, 0"));
@@ -167,7 +189,21 @@ mod tests {
             lines(Value::Bandwidth),
             "4, 2000, 0, 0, 0\n4, 2000, 1, 0, 0\n12, 1000, 1, 0, 0\n"
         );
-        let mean = lines(Value::Mean(|entry| entry.taken_up_ns));
+        let mean = lines(Value::Time(|entry| entry.taken_up_ns));
         assert_eq!(mean.lines().next(), Some("4, 500, 0, 0, 0"));
+    }
+
+    #[test]
+    fn a_window_has_its_longest_time_if_asked() {
+        let mut entries = entries();
+        entries[2].completion_ns += 10_000;
+        let mean = LogSettings { window_ms: 4, ..LogSettings::default() };
+        let longest = LogSettings { longest: true, ..mean.clone() };
+        let second = |logs| {
+            let text = text(&entries, logs, Value::Time(|entry| entry.completion_ns));
+            text.lines().nth(1).unwrap().to_string()
+        };
+        assert_eq!(second(&mean), "4, 25938, 1, 0, 0");
+        assert_eq!(second(&longest), "4, 30938, 1, 0, 0");
     }
 }

@@ -3,7 +3,8 @@
 use dovetail_ftl::stats::Values;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::fio::Direction;
-use dovetail_workload::fio::output::{Depths, Latency, PERCENTILES, Samples, Spread};
+use dovetail_workload::fio::ThreadInfo;
+use dovetail_workload::fio::output::{Depths, Latency, Samples, Spread};
 use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
 use super::fio_log::Entry;
@@ -27,19 +28,40 @@ pub(super) struct FioRecords(Vec<FioThread>);
 #[derive(Debug)]
 struct FioThread {
     record: FioRecord,
+    kept: Kept,
+}
+
+/// Facts of a thread that decide what is recorded of its calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
     /// Calls that it may have under way.
     depth: u64,
     /// Its calls are kept for logs.
     is_logged: bool,
+    /// Percentiles are shown of the time until a call was taken up.
+    submissions: bool,
+    /// Percentiles are shown of the whole time.
+    totals: bool,
+}
+
+impl Kept {
+    fn of(info: &ThreadInfo<'_>) -> Self {
+        let percentiles = info.percentiles();
+        Self {
+            depth: info.depth(),
+            is_logged: info.logs().is_on(),
+            submissions: percentiles.submission,
+            totals: percentiles.total,
+        }
+    }
 }
 
 impl FioRecords {
     pub(super) fn of(workload: &dyn Workload) -> Self {
         let Some(fio) = workload.fio() else { return Self(Vec::new()) };
         let of_thread = |thread| {
-            let info = fio.info(ThreadId(thread));
-            let (depth, is_logged) = (info.depth(), info.logs().is_on());
-            FioThread { record: FioRecord::default(), depth, is_logged }
+            let kept = Kept::of(&fio.info(ThreadId(thread)));
+            FioThread { record: FioRecord::default(), kept }
         };
         Self((0..workload.threads()).map(of_thread).collect())
     }
@@ -52,8 +74,8 @@ impl FioRecords {
         outcome: &Outcome,
         submission: Submission,
     ) {
-        if let Some(FioThread { record, depth, is_logged }) = self.0.get_mut(thread.0 as usize) {
-            record.call(call, outcome, submission, (*depth, *is_logged));
+        if let Some(FioThread { record, kept }) = self.0.get_mut(thread.0 as usize) {
+            record.call(call, outcome, submission, *kept);
         }
     }
 
@@ -130,8 +152,7 @@ impl Default for Latencies {
 
 impl Latencies {
     fn record(&mut self, ns: u64) {
-        self.moments.record(ns);
-        self.values.record(ns);
+        self.record_if(true, ns);
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -139,19 +160,27 @@ impl Latencies {
         self.values.add(&other.values);
     }
 
-    pub(super) fn result(&self) -> Latency {
-        let percentiles_ns = if self.values.is_empty() {
-            [0; PERCENTILES.len()]
-        } else {
-            let histogram = self.values.histogram();
-            PERCENTILES.map(|percent| histogram.value_at_percentile(percent))
-        };
+    /// For percentiles, too, if they are `asked` for.
+    fn record_if(&mut self, asked: bool, ns: u64) {
+        self.moments.record(ns);
+        if asked {
+            self.values.record(ns);
+        }
+    }
+
+    /// With the percentiles of a list.
+    pub(super) fn result(&self, percentiles: &[f64]) -> Latency {
+        if self.values.is_empty() {
+            return latency(&self.moments);
+        }
+        let histogram = self.values.histogram();
+        let value = |percent: &f64| (*percent, histogram.value_at_percentile(*percent));
+        let percentiles_ns = percentiles.iter().map(value).collect();
         Latency { percentiles_ns, ..latency(&self.moments) }
     }
 }
 
-/// Latencies of which fio shows no percentiles.
-pub(super) fn latency(moments: &Moments) -> Latency {
+fn latency(moments: &Moments) -> Latency {
     Latency {
         calls: moments.count,
         min_ns: moments.min,
@@ -213,23 +242,29 @@ pub(super) struct DirectionRecord {
     pub(super) short_calls: u64,
     /// From the thread's first call to the end of the last one of this direction.
     pub(super) runtime: SimSpan,
-    pub(super) submission: Moments,
+    pub(super) submission: Latencies,
     pub(super) completion: Latencies,
-    pub(super) total: Moments,
+    pub(super) total: Latencies,
     bandwidth: Sampler,
     iops: Sampler,
 }
 
 impl DirectionRecord {
-    fn record(&mut self, start: SimTime, len: u64, outcome: &Outcome, taken_up: SimSpan) {
+    fn record(
+        &mut self,
+        start: SimTime,
+        len: u64,
+        outcome: &Outcome,
+        (taken_up, kept): (SimSpan, Kept),
+    ) {
         let total = outcome.end.since(outcome.begin).as_ns();
         self.bytes += outcome.bytes;
         self.calls += 1;
         self.short_calls += u64::from(outcome.bytes < len);
         self.runtime = outcome.end.since(start);
-        self.submission.record(taken_up.as_ns());
+        self.submission.record_if(kept.submissions, taken_up.as_ns());
         self.completion.record(total - taken_up.as_ns());
-        self.total.record(total);
+        self.total.record_if(kept.totals, total);
         self.bandwidth.record(self.runtime, outcome.bytes);
         self.iops.record(self.runtime, 1);
     }
@@ -293,13 +328,13 @@ const fn offset(call: &Call) -> u64 {
 }
 
 impl FioRecord {
-    /// A call has ended. fio's synchronous engines know no submission: `depth` is then 1.
+    /// A call has ended. fio's synchronous engines know no submission: the depth is then 1.
     pub(super) fn call(
         &mut self,
         call: &Call,
         outcome: &Outcome,
         submission: Submission,
-        (depth, is_logged): (u64, bool),
+        kept: Kept,
     ) {
         let direction = Direction::of(call);
         if direction.is_none() && !matches!(call, Call::Sync { .. }) {
@@ -315,13 +350,13 @@ impl FioRecord {
         let len = asked(call);
         // A punched hole returns no bytes, yet fio counts what was trimmed.
         let bytes = if direction == Direction::Trim { len } else { outcome.bytes };
-        let taken_up = if depth > 1 {
+        let taken_up = if kept.depth > 1 {
             submission.handed_over.since(outcome.begin).min(total)
         } else {
             SimSpan::ZERO
         };
         let outcome = Outcome { bytes, ..*outcome };
-        if is_logged {
+        if kept.is_logged {
             let taken_up_ns = taken_up.as_ns();
             self.log.push(Entry {
                 end: self.runtime,
@@ -332,7 +367,7 @@ impl FioRecord {
                 completion_ns: total.as_ns() - taken_up_ns,
             });
         }
-        self.directions[direction as usize].record(start, len, &outcome, taken_up);
+        self.directions[direction as usize].record(start, len, &outcome, (taken_up, kept));
         self.depths.record(submission.under_way);
         self.spread.record(total.as_ns());
     }

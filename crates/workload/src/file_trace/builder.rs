@@ -55,6 +55,8 @@ impl Fault {
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     files: Vec<RecordedFile>,
+    /// Bytes of each file after the calls so far.
+    sizes: Vec<u64>,
     names: HashSet<String>,
     ids: HashMap<u64, FileId>,
     threads: Vec<Thread>,
@@ -97,6 +99,7 @@ impl Builder {
         }
         let begin = begin.unwrap_or(bytes);
         self.files.push(RecordedFile { path: name.into(), begin, bytes });
+        self.sizes.push(begin);
         Ok(())
     }
 
@@ -105,6 +108,7 @@ impl Builder {
         let file =
             *self.ids.get(&id).ok_or_else(|| Bad::new("the number of a file", &id.to_string()))?;
         let call = self.as_call(file, logged)?;
+        self.grow(&call);
         let begin_us = *self.begin_us.get_or_insert(logged.start_us);
         let next = self.threads.len();
         let thread = *self.numbers.entry(logged.thread).or_insert(next);
@@ -140,9 +144,22 @@ impl Builder {
             (LoggedOp::Datasync, _) => Call::Sync { file, data_only: true },
             (LoggedOp::Sync, _) => Call::Sync { file, data_only: false },
             (LoggedOp::Allocate, offset) => {
-                Call::Allocate { file, len: offset.unwrap_or(0) + len, keep_size: false }
+                let start = offset.unwrap_or(self.sizes[file.0 as usize]);
+                Call::Allocate { file, len: start.saturating_add(len), keep_size: false }
             }
         })
+    }
+
+    /// Takes the call into the size of its file.
+    fn grow(&mut self, call: &Call) {
+        let Some(file) = call.file() else { return };
+        let size = &mut self.sizes[file.0 as usize];
+        *size = match *call {
+            Call::Write { offset, len, .. } => offset.saturating_add(len).max(*size),
+            Call::Append { len, .. } => size.saturating_add(len),
+            Call::Allocate { len, .. } => len.max(*size),
+            _ => *size,
+        };
     }
 
     pub(super) fn finish(self, name: String) -> Result<FileTrace, FileTraceError> {

@@ -15,20 +15,31 @@ const SPLIT: Expected =
 pub(super) struct BlockSizes {
     pub min: u64,
     pub max: u64,
-    /// `bssplit`: sizes with their percentages, which add up to 100 at most.
+    /// `bssplit`: sizes with their percentages, which rise and add up to 100 at most. The last
+    /// size has what they leave.
     splits: Vec<(u64, u64)>,
+    /// `bsrange` or `bssplit` gave the sizes: they go before `bs`, wherever that stands.
+    is_range: bool,
 }
 
 impl BlockSizes {
     pub(super) const fn fixed(bytes: u64) -> Self {
-        Self::between(bytes, bytes)
+        Self { min: bytes, max: bytes, splits: Vec::new(), is_range: false }
     }
 
-    pub(super) const fn between(min: u64, max: u64) -> Self {
-        Self { min, max, splits: Vec::new() }
+    /// `bs`.
+    pub(super) fn set_fixed(&mut self, bytes: u64) {
+        if !self.is_range {
+            *self = Self::fixed(bytes);
+        }
     }
 
-    /// `4k/50:64k/:8k`: percentages left empty share what is left evenly.
+    /// `bsrange`; the sizes of a `bssplit` stay.
+    pub(super) fn set_range(&mut self, (min, max): (u64, u64)) {
+        (self.min, self.max, self.is_range) = (min, max, true);
+    }
+
+    /// `4k/50:64k/:8k`: percentages left empty, or 0, share what is left evenly.
     pub(super) fn parse_split(value: Value<'_>) -> Result<Self, Expected> {
         let entries: Vec<(u64, Option<u64>)> = value
             .text
@@ -42,14 +53,16 @@ impl BlockSizes {
         let open = entries.iter().filter(|(_, percent)| percent.is_none()).count() as u64;
         let share = (100 - given).checked_div(open).unwrap_or(0);
         let sizes = || entries.iter().map(|(size, _)| *size);
-        Ok(Self {
-            min: sizes().min().ok_or(SPLIT)?,
-            max: sizes().max().ok_or(SPLIT)?,
-            splits: entries
-                .iter()
-                .map(|(size, percent)| (*size, percent.unwrap_or(share)))
-                .collect(),
-        })
+        let (min, max) = (sizes().min().ok_or(SPLIT)?, sizes().max().ok_or(SPLIT)?);
+        let shares = entries.iter().map(|(size, percent)| (*size, percent.unwrap_or(share)));
+        let mut splits: Vec<(u64, u64)> = shares.filter(|(_, percent)| *percent > 0).collect();
+        splits.sort_by_key(|(_, percent)| *percent); // as fio does
+        Ok(Self { min, max, splits, is_range: true })
+    }
+
+    /// Returns whether a `bsrange` leaves out sizes of the `bssplit`.
+    pub(super) fn range_cuts_splits(&self) -> bool {
+        self.splits.iter().any(|(size, _)| !(self.min..=self.max).contains(size))
     }
 
     pub(super) const fn is_fixed(&self) -> bool {
@@ -101,7 +114,7 @@ fn split_entry(value: Value<'_>) -> Result<(u64, Option<u64>), Expected> {
         value.text.split_once('/').map_or((value.text, ""), |(size, percent)| (size, percent));
     let size = value.part(size).some_size().map_err(|_| SPLIT)?;
     let percent = match percent.trim() {
-        "" => None,
+        "" | "0" => None,
         text => Some(text.parse().ok().filter(|p| *p <= 100).ok_or(SPLIT)?),
     };
     Ok((size, percent))
@@ -117,7 +130,8 @@ mod tests {
 
     #[test]
     fn open_percentages_share_the_rest() {
-        assert_eq!(split("4k/50:1k/:32k").unwrap().splits, [(4096, 50), (1024, 25), (32768, 25)]);
+        assert_eq!(split("4k/50:1k/:32k").unwrap().splits, [(1024, 25), (32768, 25), (4096, 50)]);
+        assert_eq!(split("4k/0:1k/40").unwrap().splits, [(1024, 40), (4096, 60)]);
         for bad in ["", "4k/60:8k/60", "x/10", "4k/200", "0/5"] {
             assert!(split(bad).is_err(), "{bad}");
         }
@@ -135,9 +149,38 @@ mod tests {
         assert!((4_800..5_200).contains(&count(65536)));
     }
 
+    /// As fio 3.33 does: the largest share takes the rest, wherever it stands.
+    #[test]
+    fn the_largest_share_takes_what_is_missing_from_100() {
+        let sizes = split("4k/30:8k/20:64k/10").unwrap();
+        let mut rng = Rng::new(1);
+        let mut count = |size| {
+            (0..10_000).filter(|_| sizes.draw(1 << 20, false, &mut rng) == Some(size)).count()
+        };
+        assert!((6_800..7_200).contains(&count(4096)));
+        assert!((1_800..2_200).contains(&count(8192)));
+    }
+
+    #[test]
+    fn a_range_goes_before_a_fixed_size() {
+        let mut sizes = BlockSizes::fixed(4096);
+        sizes.set_fixed(8192);
+        assert_eq!((sizes.min, sizes.max), (8192, 8192));
+        sizes.set_range((4096, 65536));
+        sizes.set_fixed(512);
+        assert_eq!((sizes.min, sizes.max), (4096, 65536));
+        let mut sizes = split("4k/50:64k/50").unwrap();
+        sizes.set_fixed(512);
+        sizes.set_range((2048, 65536));
+        assert!(!sizes.range_cuts_splits() && sizes.splits.len() == 2);
+        sizes.set_range((8192, 65536));
+        assert!(sizes.range_cuts_splits());
+    }
+
     #[test]
     fn ranges_are_whole_multiples_of_the_smallest() {
-        let sizes = BlockSizes::between(4096, 16384);
+        let mut sizes = BlockSizes::fixed(512);
+        sizes.set_range((4096, 16384));
         let mut rng = Rng::new(1);
         for room in [4096, 8192, 1 << 20] {
             for _ in 0..1_000 {

@@ -1,5 +1,6 @@
 //! Options that do not go together.
 
+use super::block_size::BlockSizes;
 use super::error::FioError;
 use super::job_file::{Job, JobFile};
 use super::options::THREADS_MAX;
@@ -30,6 +31,13 @@ fn problem(job: &Job) -> Option<&'static str> {
     let settings = &job.settings;
     if settings.time_based && settings.runtime_ns == 0 {
         return Some("has time_based without runtime; add runtime=10s or the like");
+    }
+    let is_some = |rates: [u64; 3]| rates.iter().any(|rate| *rate > 0);
+    if is_some(settings.rate) && is_some(settings.rate_iops) {
+        return Some("has both rate and rate_iops; remove one of them, or set it to 0");
+    }
+    if settings.blocks.iter().any(BlockSizes::range_cuts_splits) {
+        return Some("has sizes in bssplit that bsrange leaves out; remove bsrange or widen it");
     }
     if settings.create_on_open && settings.pattern.reads {
         return Some("reads files that create_on_open leaves empty; remove create_on_open");

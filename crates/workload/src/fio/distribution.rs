@@ -17,6 +17,10 @@ const CENTER: Expected = "a center from 0 to 1 behind the last colon";
 const ZONES: Expected =
     "up to 256 pairs such as 60/10:40/90; the first numbers add up to 100, and so do the shares";
 
+/// fio's own values of a `zipf` and a `pareto` that stand alone (3.33, HOWTO and logs).
+const THETA_DEFAULT: f64 = 1.1;
+const POWER_DEFAULT: f64 = 0.2;
+
 /// The value of `random_distribution`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Distribution {
@@ -54,10 +58,13 @@ pub(super) enum ZoneExtent {
 
 impl Distribution {
     pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
-        let (word, rest) = value.text.split_once([':', '=']).unwrap_or((value.text, ""));
+        let split = value.text.split_once([':', '=']);
+        let (word, rest) = split.unwrap_or((value.text, ""));
         let rest = value.part(rest);
         match word {
             "random" if rest.text.is_empty() => Ok(Self::Uniform),
+            "zipf" if split.is_none() => Ok(Self::Zipf { theta: THETA_DEFAULT, center: None }),
+            "pareto" if split.is_none() => Ok(Self::Pareto { h: POWER_DEFAULT, center: None }),
             "zipf" => zipf(rest),
             "pareto" => pareto(rest),
             "normal" => normal(rest),
@@ -127,30 +134,42 @@ fn parse_zones(
     value: Value<'_>,
     read: fn(Value<'_>) -> Result<ZoneExtent, Expected>,
 ) -> Result<Vec<Zone>, Expected> {
-    let zones: Vec<Zone> =
+    let mut zones: Vec<Zone> =
         value.text.split(':').map(|part| zone(value.part(part), read)).collect::<Result<_, _>>()?;
     let access: u64 = zones.iter().map(|zone| zone.access).sum();
     let shares: u64 = zones.iter().map(|zone| percent_of(zone.extent)).sum();
     if zones.len() > ZONES_MAX || access != 100 || shares > 100 {
         return Err(ZONES);
     }
+    share_rest(&mut zones, 100 - shares);
     Ok(zones)
+}
+
+/// Shares that are left open, or 0, have the same part each of what the others leave, as in fio.
+fn share_rest(zones: &mut [Zone], rest: u64) {
+    let is_open = |zone: &&mut Zone| zone.extent == ZoneExtent::Percent(0);
+    let open = zones.iter_mut().filter(is_open).count() as u64;
+    for zone in zones.iter_mut().filter(is_open) {
+        zone.extent = ZoneExtent::Percent(rest / open);
+    }
 }
 
 fn zone(
     value: Value<'_>,
     read: fn(Value<'_>) -> Result<ZoneExtent, Expected>,
 ) -> Result<Zone, Expected> {
-    let (access, extent) = value.text.split_once('/').ok_or(ZONES)?;
+    let (access, extent) = value.text.split_once('/').unwrap_or((value.text, ""));
     Ok(Zone { access: value.part(access).percent()?.into(), extent: read(value.part(extent))? })
 }
 
+/// 0 stands for a share that is left open.
 fn percent_zone(value: Value<'_>) -> Result<ZoneExtent, Expected> {
-    Ok(ZoneExtent::Percent(value.percent()?.into()))
+    let percent = if value.text.is_empty() { 0 } else { value.percent()? };
+    Ok(ZoneExtent::Percent(percent.into()))
 }
 
 fn bytes_zone(value: Value<'_>) -> Result<ZoneExtent, Expected> {
-    value.some_size().map(ZoneExtent::Bytes)
+    value.some_size().map(ZoneExtent::Bytes).map_err(|_| ZONES)
 }
 
 const fn percent_of(extent: ZoneExtent) -> u64 {
@@ -209,7 +228,9 @@ mod tests {
         assert!(parse("zoned_abs:60/20m:40/100m").is_ok());
         for bad in [
             "",
-            "zipf",
+            "zipf:",
+            "pareto:",
+            "normal",
             "zipf:1",
             "zipf:-1",
             "zipf:nan",
@@ -218,10 +239,20 @@ mod tests {
             "normal:200",
             "zoned:60/10",
             "zoned:60/60:40/60",
+            "zoned:/10:/90",
+            "zoned_abs:50/1m:50",
             "uniform",
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn parameters_and_shares_that_are_left_open_are_those_of_fio() {
+        assert_eq!(parse("zipf"), parse("zipf:1.1"));
+        assert_eq!(parse("pareto"), parse("pareto:0.2"));
+        assert_eq!(parse("zoned:50/10:50/"), parse("zoned:50/10:50/90"));
+        assert_eq!(parse("zoned:50/20:25/0:25"), parse("zoned:50/20:25/40:25/40"));
     }
 
     #[test]

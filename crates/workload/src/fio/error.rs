@@ -18,10 +18,10 @@ pub enum FioError {
         /// A known option of nearly the same name.
         nearest: Option<&'static str>,
     },
-    /// An option of fio that would change the I/O and is not honoured here.
+    /// An option of fio that would change the I/O or the results, and is not honoured here.
     #[error(
-        "{file}:{line}: option \"{option}\" would change the I/O and is not supported; {instead} \
-         (`dovetail help fio-jobs` lists what is)"
+        "{file}:{line}: option \"{option}\" would change the I/O or the results, and is not supported; \
+         {instead} (`dovetail help fio-jobs` lists what is)"
     )]
     UnsupportedOption {
         /// The job file.

@@ -278,6 +278,31 @@ mod tests {
         assert_eq!(settings.blocks[0].min, 8192);
     }
 
+    /// As in fio: what a list leaves empty stays as it was.
+    #[test]
+    fn lists_change_only_what_they_name() {
+        let text = "[global]\nbs=64k\nba=8k\nrate=1m\npercentage_random=0\n\
+                    [a]\nbssplit=,4k/50:8k/50\nba=,16k\nrate=,2m\npercentage_random=,30\n[b]\nbsrange=,4k-8k\n";
+        let file = parse(text).unwrap();
+        let a = &file.jobs[0].settings;
+        let sizes = |job: usize| {
+            let blocks = &file.jobs[job].settings.blocks;
+            blocks.each_ref().map(|sizes| (sizes.min, sizes.max))
+        };
+        assert_eq!(sizes(0), [(65536, 65536), (4096, 8192), (4096, 8192)]);
+        assert_eq!(sizes(1), sizes(0));
+        assert_eq!(a.align, [8192, 16384, 16384].map(Some));
+        assert_eq!(a.rate, [1 << 20, 2 << 20, 2 << 20]);
+        assert_eq!(a.random_percent, [0, 30, 30]);
+    }
+
+    /// fio aligns random jobs alone.
+    #[test]
+    fn a_direct_sequential_job_may_have_any_alignment() {
+        assert!(parse("[a]\nrw=write\ndirect=1\nbs=4k\nba=512\n").is_ok());
+        assert!(parse("[a]\nrw=randwrite\ndirect=1\nbs=4k\nba=512\n").is_err());
+    }
+
     #[test]
     fn kb_base_counts_wherever_it_stands() {
         let file = parse("[a]\nbs=4k\nkb_base=1000").unwrap();
@@ -294,8 +319,8 @@ mod tests {
             ("[a]\nxyzzyx=1", "job.fio:2: option \"xyzzyx\" is none of fio's; remove the line"),
             (
                 "[a]\n\nzonemode=zbd",
-                "job.fio:3: option \"zonemode\" would change the I/O and is not supported; F2FS writes zones by \
-                 itself; see `dovetail help zoned-drives` \
+                "job.fio:3: option \"zonemode\" would change the I/O or the results, and is not supported; \
+                 F2FS writes zones by itself; see `dovetail help zoned-drives` \
                  (`dovetail help fio-jobs` lists what is)",
             ),
             (
@@ -305,6 +330,24 @@ mod tests {
             ("[a]\nsize", "job.fio:2: option \"size\" needs a value: write size=VALUE"),
             ("[a]\nsize=${X}", "job.fio:2: ${X} has no value here; give it one: -D NAME=VALUE"),
             ("[global]\nsize=1m", "job.fio: there is no job in it; add a section such as [job1]"),
+            (
+                "[global]\nrate=1m\n[a]\nrate_iops=,100",
+                "job.fio:3: job \"a\" has both rate and rate_iops; remove one of them, or set it to 0",
+            ),
+            (
+                "[a]\nbssplit=4k/50:64k/50\nbsrange=8k-64k",
+                "job.fio:1: job \"a\" has sizes in bssplit that bsrange leaves out; remove bsrange or widen it",
+            ),
+            (
+                "[a]\nlog_unix_epoch=1",
+                "job.fio:2: option \"log_unix_epoch\" would change the I/O or the results, and is not \
+                 supported; times are virtual and begin at 0 (`dovetail help fio-jobs` lists what is)",
+            ),
+            (
+                "[a]\npercentile_list=50:0",
+                "job.fio:2: option \"percentile_list\" takes up to 20 percentages above 0, at most 100, \
+                 such as 50:99:99.9, not \"50:0\"",
+            ),
             (
                 "[a]\ntime_based",
                 "job.fio:1: job \"a\" has time_based without runtime; add runtime=10s or the like",

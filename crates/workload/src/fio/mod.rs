@@ -39,7 +39,7 @@ pub use error::FioError;
 pub use job_file::JobFile;
 pub use options::{Effect, JobOption, OPTIONS};
 pub use pattern::Direction;
-pub use settings::LogSettings;
+pub use settings::{LogSettings, Percentiles};
 pub use text::JobText;
 pub use variables::Variables;
 pub use workload::{FioWorkload, ThreadInfo};

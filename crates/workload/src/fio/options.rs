@@ -9,7 +9,8 @@ use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::Pattern;
 use super::settings::{
-    BLOCK_BYTES_MAX, Engine, ExitWhat, Fallocate, Generator, Service, Settings, SyncWrites, verify,
+    BLOCK_BYTES_MAX, Engine, ExitWhat, Fallocate, Generator, Percentiles, Service, Settings,
+    SyncWrites, verify,
 };
 use super::value::{Counts, Expected, NS_PER_S, NS_PER_US, Value};
 
@@ -41,7 +42,8 @@ pub enum Effect {
     Honoured,
     /// It cannot change the I/O: accepted, and only shown in the results.
     None,
-    /// It would change the I/O: an error, but for values that switch it off.
+    /// It would change the I/O, or ask for output that is not made: an error, but for values that
+    /// switch it off.
     Refused,
 }
 
@@ -161,10 +163,15 @@ pub static OPTIONS: &[JobOption] = &[
         s.filenames = names(v)?;
         Ok(())
     }),
-    set("directory", "folder of the files; several, separated by `:`, take turns", |s, v| {
-        s.directory = names(v)?;
-        Ok(())
-    }),
+    set(
+        "directory",
+        "folder of the files; several, separated by `:`, are taken in turn by the clones of \
+         `numjobs`; with `filename` all take the first",
+        |s, v| {
+            s.directory = names(v)?;
+            Ok(())
+        },
+    ),
     set("filename_format", "`$jobname`, `$jobnum` and `$filenum`", |s, v| {
         if v.text.is_empty() {
             return Err("a pattern such as $jobname.$jobnum.$filenum");
@@ -178,33 +185,35 @@ pub static OPTIONS: &[JobOption] = &[
         s.identical = one_of(v, "sequential", "identical", "sequential or identical")?;
         Ok(())
     }),
-    set("bs", "", |s, v| {
-        let mut sizes = [0; 3];
-        for (size, old) in sizes.iter_mut().zip(&s.blocks) {
-            *size = old.min;
-        }
-        s.blocks = v.triple(sizes, block_bytes)?.map(BlockSizes::fixed);
+    set("bs", "gives way to `bsrange` and `bssplit`, wherever they stand, as in fio", |s, v| {
+        let old = s.blocks.each_ref().map(|sizes| sizes.min);
+        let bytes = v.triple(old, block_bytes)?;
+        s.blocks.iter_mut().zip(bytes).for_each(|(sizes, bytes)| sizes.set_fixed(bytes));
         Ok(())
     })
     .aka(&["blocksize"]),
     set("bsrange", "", |s, v| {
-        s.blocks = v.triple(Settings::default_blocks(), |part| {
-            part.range(block_bytes).map(|(min, max)| BlockSizes::between(min, max))
-        })?;
+        let ranges = v.triple([None; 3], |part| part.range(block_bytes).map(Some))?;
+        let given = s.blocks.iter_mut().zip(ranges);
+        given.for_each(|(sizes, range)| range.into_iter().for_each(|range| sizes.set_range(range)));
         Ok(())
     })
     .aka(&["blocksize_range"]),
     set("bssplit", "", |s, v| {
-        s.blocks = v.triple(Settings::default_blocks(), BlockSizes::parse_split)?;
+        s.blocks = v.triple(s.blocks.clone(), BlockSizes::parse_split)?;
         if s.blocks.iter().all(|sizes| sizes.max <= BLOCK_BYTES_MAX) { Ok(()) } else { Err(BLOCK) }
     }),
     flag("bs_unaligned", "", |s, v| v.flag().map(|f| s.unaligned = f))
         .aka(&["blocksize_unaligned"]),
     set("bs_is_seq_rand", "", |s, v| v.flag().map(|f| s.sequential_random_sizes = f)),
-    set("ba", "switches the random map off, as in fio", |s, v| {
-        s.align = Some(v.triple([4096; 3], Value::some_size)?);
-        Ok(())
-    })
+    set(
+        "ba",
+        "of random jobs; other than the smallest block it switches the random map off, as in fio",
+        |s, v| {
+            s.align = v.triple(s.align, |part| part.some_size().map(Some))?;
+            Ok(())
+        },
+    )
     .aka(&["blockalign"]),
     set("write_hint", "lifetime of what the job writes: see `docs/placement.md`", |s, v| {
         s.lifetime = Lifetime::named(v.text)
@@ -285,7 +294,7 @@ pub static OPTIONS: &[JobOption] = &[
         |s, v| Distribution::parse(v).map(|d| s.distribution = d),
     ),
     set("percentage_random", "", |s, v| {
-        v.triple([100; 3], Value::percent).map(|p| s.random_percent = p)
+        v.triple(s.random_percent, Value::percent).map(|p| s.random_percent = p)
     }),
     set(
         "random_generator",
@@ -303,20 +312,28 @@ pub static OPTIONS: &[JobOption] = &[
     set("allrandrepeat", "as `randrepeat`", |s, v| v.flag().map(|f| s.allrandrepeat = f)),
     set("numjobs", "", |s, v| v.count(THREADS).map(|n| s.numjobs = n)),
     set("loops", "", |s, v| v.count(ONE_OR_MORE).map(|n| s.loops = n)),
-    set("number_ios", "", |s, v| v.count(ONE_OR_MORE).map(|n| s.number_ios = Some(n))),
+    set("number_ios", "without those of `ramp_time`", |s, v| {
+        v.count(ONE_OR_MORE).map(|n| s.number_ios = Some(n))
+    }),
     set("runtime", "", |s, v| v.time(NS_PER_S).map(|t| s.runtime_ns = t)).aka(&["timeout"]),
     flag("time_based", "", |s, v| v.flag().map(|f| s.time_based = f)),
-    set("ramp_time", "calls in it are not measured", |s, v| {
-        v.time(NS_PER_S).map(|t| s.ramp_ns = t)
-    }),
+    set(
+        "ramp_time",
+        "calls in it are not measured; `fsync` and `rate` begin anew after it",
+        |s, v| v.time(NS_PER_S).map(|t| s.ramp_ns = t),
+    ),
     set("startdelay", "from the start of the run", |s, v| {
         s.startdelay_ns = v.range_or_one(|v| v.time(NS_PER_S))?;
         Ok(())
     }),
     set("thinktime", "", |s, v| v.time(NS_PER_US).map(|t| s.thinktime_ns = t)),
     set("thinktime_blocks", "", |s, v| v.count(ONE_OR_MORE).map(|n| s.thinktime_blocks = n)),
-    set("rate", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate = r)),
-    set("rate_iops", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate_iops = r)),
+    set("rate", "", |s, v| v.triple(s.rate, Value::size).map(|r| s.rate = r)),
+    set(
+        "rate_iops",
+        "calls of the smallest block, as in fio: a larger one counts for several",
+        |s, v| v.triple(s.rate_iops, Value::size).map(|r| s.rate_iops = r),
+    ),
     set("rate_process", "`linear` or `poisson`", |s, v| {
         s.poisson = one_of(v, "linear", "poisson", "linear or poisson")?;
         Ok(())
@@ -349,7 +366,20 @@ pub static OPTIONS: &[JobOption] = &[
         Ok(())
     }),
     set("log_avg_msec", "", |s, v| v.count(NONE_OR_MORE).map(|ms| s.logs.window_ms = ms)),
+    set("log_max_value", "", |s, v| v.flag().map(|f| s.logs.longest = f)),
     set("log_offset", "", |s, v| v.flag().map(|f| s.logs.offset = f)),
+    set(
+        "per_job_logs",
+        "0: jobs whose logs have one name share the file, one after the other",
+        |s, v| v.flag().map(|f| s.logs.shared = !f),
+    ),
+    set("clat_percentiles", "in fio's JSON", |s, v| v.flag().map(|f| s.percentiles.completion = f)),
+    set("lat_percentiles", "in fio's JSON", |s, v| v.flag().map(|f| s.percentiles.total = f)),
+    set("slat_percentiles", "in fio's JSON", |s, v| v.flag().map(|f| s.percentiles.submission = f)),
+    set("percentile_list", "in fio's JSON", |s, v| {
+        s.percentiles.list = Percentiles::parse_list(v)?;
+        Ok(())
+    }),
     // No effect on which calls are made.
     inert("allow_mounted_write"),
     inert("block_error_percentiles"),
@@ -360,7 +390,6 @@ pub static OPTIONS: &[JobOption] = &[
     inert("cgroup"),
     inert("cgroup_nodelete"),
     inert("cgroup_weight"),
-    inert("clat_percentiles"),
     inert("clocksource"),
     inert("cpumask"),
     inert("cpus_allowed"),
@@ -395,27 +424,21 @@ pub static OPTIONS: &[JobOption] = &[
     inert("iodepth_batch_complete_max"),
     inert("ioscheduler"),
     inert("iopsavgtime"),
-    inert("lat_percentiles"),
     inert("lockmem"),
-    inert("log_alternate_epoch"),
     inert("log_alternate_epoch_clock_id"),
     inert("log_compression"),
     inert("log_compression_cpus"),
     inert("log_entries"),
     inert("log_hist_coarseness"),
     inert("log_hist_msec"),
-    inert("log_max_value"),
     inert("log_prio"),
     inert("log_store_compressed"),
-    inert("log_unix_epoch"),
     inert("mem").aka(&["iomem"]),
     inert("mem_align").aka(&["iomem_align"]),
     inert("nice"),
     inert("nonvectored"),
     inert("numa_cpu_nodes"),
     inert("numa_mem_policy"),
-    inert("per_job_logs"),
-    inert("percentile_list"),
     inert("prio"),
     inert("prioclass"),
     inert("rate_cycle").aka(&["ratecycle"]),
@@ -423,7 +446,6 @@ pub static OPTIONS: &[JobOption] = &[
     inert_flag("registerfiles"),
     inert("scramble_buffers"),
     inert("significant_figures"),
-    inert("slat_percentiles"),
     inert("softrandommap"),
     inert_flag("sqthread_poll"),
     inert("sqthread_poll_cpu"),
@@ -442,7 +464,7 @@ pub static OPTIONS: &[JobOption] = &[
     inert("verify_pattern"),
     inert("verify_state_save"),
     inert_flag("zero_buffers"),
-    // They would change the I/O.
+    // They would change the I/O, or ask for output that is not made.
     refused("allow_file_create", &["1"]),
     refused("atomic", &["0"]),
     refused("continue_on_error", &["none", "0"]),
@@ -466,6 +488,8 @@ pub static OPTIONS: &[JobOption] = &[
     refused("latency_target", &["0"]).instead("run several depths, with -D and iodepth=${DEPTH}"),
     refused("latency_window", &["0"]).instead("run several depths, with -D and iodepth=${DEPTH}"),
     refused("lockfile", &["none"]),
+    refused("log_alternate_epoch", &["0"]).instead("times are virtual and begin at 0"),
+    refused("log_unix_epoch", &["0"]).instead("times are virtual and begin at 0"),
     refused("max_latency", &["0"]),
     refused("max_open_zones", &["0"])
         .instead("F2FS writes zones by itself; see `dovetail help zoned-drives`"),

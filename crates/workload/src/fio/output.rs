@@ -26,9 +26,9 @@ pub struct Latency {
     pub mean_ns: f64,
     /// Their standard deviation.
     pub stddev_ns: f64,
-    /// The latency that no more than so many percent of the calls stay below, for each of
-    /// [`PERCENTILES`].
-    pub percentiles_ns: [u64; PERCENTILES.len()],
+    /// Percentages, and the latency that so many of the calls stay below; empty where none are
+    /// shown.
+    pub percentiles_ns: Vec<(f64, u64)>,
 }
 
 /// A figure that was sampled over time, such as the bandwidth of every half second.
@@ -186,7 +186,7 @@ fn job(report: &JobReport) -> Value {
     }
     job.insert(
         "sync".into(),
-        json!({"total_ios": report.syncs.calls, "lat_ns": latency(&report.syncs, true)}),
+        json!({"total_ios": report.syncs.calls, "lat_ns": latency(&report.syncs)}),
     );
     job.insert("job_runtime".into(), json!(milliseconds(report.runtime_ns)));
     for (name, value) in
@@ -249,9 +249,9 @@ fn totals(totals: &Totals) -> Value {
         "total_ios": totals.calls,
         "short_ios": totals.short_calls,
         "drop_ios": 0,
-        "slat_ns": latency(&totals.submission, false),
-        "clat_ns": latency(&totals.completion, true),
-        "lat_ns": latency(&totals.total, false),
+        "slat_ns": latency(&totals.submission),
+        "clat_ns": latency(&totals.completion),
+        "lat_ns": latency(&totals.total),
         "bw_min": totals.bandwidth.min,
         "bw_max": totals.bandwidth.max,
         "bw_agg": totals.bandwidth_share,
@@ -266,7 +266,7 @@ fn totals(totals: &Totals) -> Value {
     })
 }
 
-fn latency(latency: &Latency, percentiles: bool) -> Value {
+fn latency(latency: &Latency) -> Value {
     let mut value = json!({
         "min": latency.min_ns,
         "max": latency.max_ns,
@@ -274,10 +274,10 @@ fn latency(latency: &Latency, percentiles: bool) -> Value {
         "stddev": latency.stddev_ns,
         "N": latency.calls,
     });
-    if percentiles && latency.calls > 0 {
-        let named = PERCENTILES.iter().map(|percentile| format!("{percentile:.6}"));
-        value["percentile"] =
-            named.zip(latency.percentiles_ns.map(Value::from)).collect::<Map<_, _>>().into();
+    if latency.calls > 0 && !latency.percentiles_ns.is_empty() {
+        let named = latency.percentiles_ns.iter();
+        let named = named.map(|(percent, ns)| (format!("{percent:.6}"), Value::from(*ns)));
+        value["percentile"] = named.collect::<Map<_, _>>().into();
     }
     value
 }

@@ -139,9 +139,11 @@ impl Plan {
 
     fn files_of(&mut self, job: &Job, clone: u64) -> Result<Vec<FileId>, String> {
         let settings = &job.settings;
+        // files that have names are all in the first folder, as in fio
+        let turn = if settings.filenames.is_empty() { clone as usize } else { 0 };
         let folder = match settings.directory.as_slice() {
             [] => "",
-            folders => &folders[clone as usize % folders.len()],
+            folders => &folders[turn % folders.len()],
         };
         let names: Vec<String> = if settings.filenames.is_empty() {
             (0..settings.nrfiles.unwrap_or(1)).map(|number| file_name(job, clone, number)).collect()

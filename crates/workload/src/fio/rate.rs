@@ -1,4 +1,4 @@
-//! `rate` and `rate_iops`: no more than so much in a time.
+//! `rate` and `rate_iops`: no more than so many bytes in a time.
 
 use dovetail_time::{Rng, SimTime};
 
@@ -11,7 +11,8 @@ use super::value::NS_PER_S;
 #[derive(Debug)]
 pub(super) struct Rate {
     begin: SimTime,
-    limits: [Limit; 3],
+    /// Bytes a second; 0 for no limit.
+    limits: [u64; 3],
     issued: [u64; 3],
     process: Process,
 }
@@ -25,27 +26,19 @@ enum Process {
     Poisson { due: [SimTime; 3], rng: Rng, mean_ns: [f64; 3] },
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Limit {
-    None,
-    Bytes(u64),
-    Calls(u64),
-}
-
 impl Rate {
     /// `rng` draws the times between calls of a Poisson process.
     pub(super) fn new(settings: &Settings, begin: SimTime, rng: &Rng) -> Self {
-        let limit = |at: usize| match (settings.rate[at], settings.rate_iops[at]) {
-            (0, 0) => Limit::None,
-            (0, calls) => Limit::Calls(calls),
-            (bytes, _) => Limit::Bytes(bytes),
+        // As in fio: calls a second are bytes of the smallest block, and the other way round.
+        let block = |at: usize| settings.blocks[at].min;
+        let limit = |at: usize| match settings.rate[at] {
+            0 => settings.rate_iops[at].saturating_mul(block(at)),
+            bytes => bytes,
         };
         let limits = [limit(0), limit(1), limit(2)];
-        // As in fio: bytes a second are calls of the smallest block.
         let mean_ns = |at: usize| match limits[at] {
-            Limit::None => 0.0,
-            Limit::Calls(calls) => NS_PER_S as f64 / calls as f64,
-            Limit::Bytes(bytes) => NS_PER_S as f64 * settings.blocks[at].min as f64 / bytes as f64,
+            0 => 0.0,
+            bytes => NS_PER_S as f64 * block(at) as f64 / bytes as f64,
         };
         let process = if settings.poisson {
             let mean_ns = [mean_ns(0), mean_ns(1), mean_ns(2)];
@@ -56,6 +49,14 @@ impl Rate {
         Self { begin, limits, issued: [0; 3], process }
     }
 
+    /// Forgets what was issued: the limits hold from `now` on.
+    pub(super) fn restart(&mut self, now: SimTime) {
+        (self.begin, self.issued) = (now, [0; 3]);
+        if let Process::Poisson { due, .. } = &mut self.process {
+            *due = [now; 3];
+        }
+    }
+
     /// Time at which the next call of this direction may be made.
     pub(super) fn due(&self, direction: Direction) -> SimTime {
         if let Process::Poisson { due, .. } = &self.process {
@@ -63,10 +64,8 @@ impl Rate {
         }
         let issued = u128::from(self.issued[direction.index()]);
         let ns = match self.limits[direction.index()] {
-            Limit::None => 0,
-            Limit::Bytes(limit) | Limit::Calls(limit) => {
-                issued * u128::from(NS_PER_S) / u128::from(limit)
-            }
+            0 => 0,
+            limit => issued * u128::from(NS_PER_S) / u128::from(limit),
         };
         SimTime::from_ns(self.begin.as_ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
     }
@@ -77,10 +76,23 @@ impl Rate {
             let wait_ns = mean_ns[at] * -libm::log(unit(rng));
             due[at] = SimTime::from_ns(due[at].as_ns().saturating_add(wait_ns as u64));
         }
-        let amount = match self.limits[at] {
-            Limit::Calls(_) => 1,
-            Limit::None | Limit::Bytes(_) => bytes,
-        };
-        self.issued[at] = self.issued[at].saturating_add(amount);
+        self.issued[at] = self.issued[at].saturating_add(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// fio forgets at the end of `ramp_time` what a job owes.
+    #[test]
+    fn a_job_that_was_slow_does_not_catch_up_after_a_restart() {
+        let settings = Settings { rate_iops: [100; 3], ..Settings::default() };
+        let second = |s: u64| SimTime::from_ns(s * NS_PER_S);
+        let mut rate = Rate::new(&settings, second(0), &Rng::new(1));
+        rate.restart(second(10));
+        rate.issue(Direction::Read, 100 * 4096);
+        assert_eq!(rate.due(Direction::Read), second(11));
+        assert_eq!(rate.due(Direction::Write), second(10));
     }
 }

@@ -4,6 +4,7 @@ use dovetail_block::Lifetime;
 
 use super::block_size::BlockSizes;
 use super::distribution::Distribution;
+use super::output::PERCENTILES;
 use super::pattern::{Direction, Modifier, Pattern};
 use super::value::{Expected, Extent, Value};
 
@@ -25,7 +26,8 @@ pub(super) struct Settings {
     pub blocks: [BlockSizes; 3],
     pub unaligned: bool,
     pub sequential_random_sizes: bool,
-    pub align: Option<[u64; 3]>,
+    /// `ba`, where given.
+    pub align: [Option<u64>; 3],
     pub read_percent: u8,
     /// The hint about the lifetime of what is written.
     pub lifetime: Lifetime,
@@ -92,6 +94,7 @@ pub(super) struct Settings {
     pub new_group: bool,
     pub group_reporting: bool,
     pub logs: LogSettings,
+    pub percentiles: Percentiles,
 }
 
 impl Settings {
@@ -133,14 +136,56 @@ pub struct LogSettings {
     pub iops: Option<String>,
     /// `log_avg_msec`: entries are means over so many ms; each call is one where it is 0.
     pub window_ms: u64,
+    /// `log_max_value`: entries of latencies are the longest of their window, not the mean.
+    pub longest: bool,
     /// `log_offset`: entries have the offset of their call.
     pub offset: bool,
+    /// `per_job_logs=0`: threads whose logs have one name share the file.
+    pub shared: bool,
 }
 
 impl LogSettings {
     /// Some log is written.
     pub const fn is_on(&self) -> bool {
         self.bandwidth.is_some() || self.latency.is_some() || self.iops.is_some()
+    }
+}
+
+/// fio's own limit of `percentile_list`.
+const PERCENTILES_MAX: usize = 20;
+
+/// The percentiles of latencies that results show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Percentiles {
+    /// `percentile_list`: above 0, at most 100, in rising order.
+    pub list: Vec<f64>,
+    /// `clat_percentiles`: those of the time from where a call was taken up to its end.
+    pub completion: bool,
+    /// `slat_percentiles`: those of the time until a call was taken up.
+    pub submission: bool,
+    /// `lat_percentiles`: those of both together.
+    pub total: bool,
+}
+
+impl Default for Percentiles {
+    fn default() -> Self {
+        Self { list: PERCENTILES.to_vec(), completion: true, submission: false, total: false }
+    }
+}
+
+impl Percentiles {
+    /// fio shows those of syncs with either kind.
+    pub const fn of_syncs(&self) -> bool {
+        self.completion || self.total
+    }
+
+    pub(super) fn parse_list(value: Value<'_>) -> Result<Vec<f64>, Expected> {
+        const LIST: Expected = "up to 20 percentages above 0, at most 100, such as 50:99:99.9";
+        let percent = |part| value.part(part).fraction().ok().filter(|p| *p > 0.0 && *p <= 100.0);
+        let list: Option<Vec<f64>> = value.text.split(':').map(percent).collect();
+        let mut list = list.filter(|list| list.len() <= PERCENTILES_MAX).ok_or(LIST)?;
+        list.sort_by(f64::total_cmp);
+        Ok(list)
     }
 }
 
@@ -217,13 +262,14 @@ impl Default for Settings {
             name: None,
             description: None,
             logs: LogSettings::default(),
+            percentiles: Percentiles::default(),
             kilo: 1024,
             pattern: Pattern::READ,
             identical: false,
             blocks: Self::default_blocks(),
             unaligned: false,
             sequential_random_sizes: false,
-            align: None,
+            align: [None; 3],
             read_percent: 50,
             lifetime: Lifetime::NotSet,
             directory: Vec::new(),
@@ -301,9 +347,16 @@ impl Settings {
         Direction::ALL.into_iter().filter(move |direction| pattern.does(*direction))
     }
 
-    /// The unit of random offsets.
+    /// The unit of offsets: sequential jobs know no other than their smallest block.
     pub(super) fn align_of(&self, direction: Direction) -> u64 {
-        self.align.map_or(self.blocks[direction.index()].min, |align| align[direction.index()])
+        let given = self.align[direction.index()].filter(|_| self.pattern.random);
+        given.unwrap_or(self.blocks[direction.index()].min)
+    }
+
+    /// All directions, also those that the job does not have, align to their smallest block.
+    fn aligns_to_blocks(&self) -> bool {
+        let block = |direction: Direction| self.blocks[direction.index()].min;
+        Direction::ALL.into_iter().all(|direction| self.align_of(direction) == block(direction))
     }
 
     /// Returns whether random blocks come in the order of a shift register.
@@ -316,7 +369,7 @@ impl Settings {
         self.pattern.random
             && !self.norandommap
             && !self.has_register()
-            && self.align.is_none()
+            && self.aligns_to_blocks()
             && self.distribution.allows_map()
     }
 

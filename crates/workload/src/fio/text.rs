@@ -7,6 +7,17 @@ use super::value::{Extent, Value};
 /// Options whose value is an amount: a size, a range of sizes, or a share of one.
 const SIZES: [&str; 5] = ["size", "io_size", "filesize", "offset", "offset_increment"];
 
+/// Honoured options that who runs fio chooses: the seed, and what is shown.
+const CHOSEN: [&str; 7] = [
+    "randseed",
+    "clat_percentiles",
+    "lat_percentiles",
+    "slat_percentiles",
+    "percentile_list",
+    "log_max_value",
+    "per_job_logs",
+];
+
 /// Jobs as fio reads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobText {
@@ -32,7 +43,7 @@ impl SectionText {
     pub(super) fn add_to(&self, jobs: &mut JobText, share: f64, root: &str) {
         jobs.text.push_str(&format!("[{}]\n", self.name));
         for (option, value) in &self.options {
-            if option.effect() != Effect::Honoured || option.name == "randseed" {
+            if option.effect() != Effect::Honoured || CHOSEN.contains(&option.name) {
                 continue;
             }
             jobs.text.push_str(option.name);
@@ -144,8 +155,7 @@ mod tests {
 
     #[test]
     fn other_names_of_options_shrink_too_and_clocks_and_output_are_left_out() {
-        let job =
-            "[a]\nsize=16m\nio_limit=32m\nclocksource=cpu\ngtod_reduce=1\nrandseed=7\nthread\n";
+        let job = "[a]\nsize=16m\nio_limit=32m\nclocksource=cpu\ngtod_reduce=1\nrandseed=7\nthread\nlat_percentiles=0\n";
         assert_eq!(text(job, 0.5).text, "[a]\nsize=8388608\nio_size=16777216\n");
     }
 

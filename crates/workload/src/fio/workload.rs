@@ -10,7 +10,7 @@ use super::error::FioError;
 use super::job_file::{Job, JobFile};
 use super::layout::Task;
 use super::plan::{Files, Plan, ThreadPlan};
-use super::settings::{ExitWhat, LogSettings};
+use super::settings::{ExitWhat, LogSettings, Percentiles};
 use super::thread::{Thread, Users};
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 
@@ -71,6 +71,11 @@ impl<'a> ThreadInfo<'a> {
     /// Logs of its calls.
     pub const fn logs(&self) -> &'a LogSettings {
         &self.job.settings.logs
+    }
+
+    /// The percentiles that its results show.
+    pub const fn percentiles(&self) -> &'a Percentiles {
+        &self.job.settings.percentiles
     }
 
     /// The options of the job's own section, as given.

@@ -32,7 +32,7 @@ impl Thread {
         let bytes = self.total_bytes.saturating_add(self.verified_bytes);
         let of_bytes = bytes as f64 / (self.limit() as f64 * loops).max(1.0);
         let of_calls = self.settings.number_ios.map_or(0.0, |calls| {
-            (self.calls + self.verifying_calls) as f64
+            self.counted_calls() as f64
                 / (calls as f64 * loops * self.bytes_factor() as f64).max(1.0)
         });
         let of_work = if self.settings.time_based { 0.0 } else { of_bytes.max(of_calls) };
@@ -62,9 +62,12 @@ impl Thread {
         let allowed = |calls: u64| {
             calls.saturating_mul(self.settings.passes()).saturating_mul(self.bytes_factor())
         };
-        self.settings
-            .number_ios
-            .is_some_and(|calls| self.calls + self.verifying_calls >= allowed(calls))
+        self.settings.number_ios.is_some_and(|calls| self.counted_calls() >= allowed(calls))
+    }
+
+    /// Calls as `number_ios` counts them.
+    const fn counted_calls(&self) -> u64 {
+        self.calls + self.verifying_calls - self.ramp_calls
     }
 
     /// Blocks of 4 KiB that its writes touch at most; `None` where time alone ends it.

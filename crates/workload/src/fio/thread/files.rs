@@ -35,7 +35,9 @@ impl Thread {
     /// Returns whether `fsync` or `fdatasync` comes next: after every so many writes.
     pub(super) fn owes_sync(&self) -> bool {
         let due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
-        self.last == Last::Write && (due(self.settings.fsync) || due(self.settings.fdatasync))
+        self.last == Last::Write
+            && self.writes > 0
+            && (due(self.settings.fsync) || due(self.settings.fdatasync))
     }
 
     /// fio syncs the file whose turn it is, not the one that was written last.

@@ -53,6 +53,7 @@ pub(super) struct Thread {
     syncing: u32,
     wake: Option<SimTime>,
     begin: SimTime,
+    in_ramp: bool,
     rate: Option<Rate>,
     direction: Option<Direction>,
 
@@ -63,6 +64,9 @@ pub(super) struct Thread {
     calls: u64,
     calls_to_offset: u64,
     calls_to_think: u64,
+    /// Calls that `number_ios` does not count: those of the ramp.
+    ramp_calls: u64,
+    /// Writes since the ramp's end: `fsync` counts them.
     writes: u64,
     last: Last,
     /// Calls that verify, and their bytes.
@@ -117,6 +121,7 @@ impl Thread {
             syncing: 0,
             wake: None,
             begin: SimTime::ZERO,
+            in_ramp: settings.ramp_ns > 0,
             rate: None,
             direction: None,
             pass: 0,
@@ -126,6 +131,7 @@ impl Thread {
             calls: 0,
             calls_to_offset: settings.calls_an_offset(),
             calls_to_think: settings.thinktime_blocks,
+            ramp_calls: 0,
             writes: 0,
             last: Last::Other,
             verifying_calls: 0,
@@ -164,6 +170,9 @@ impl Thread {
     }
 
     pub(super) fn next(&mut self, now: SimTime, users: &mut Users) -> Step {
+        if self.in_ramp && self.is_measured(now) {
+            self.end_ramp(now);
+        }
         loop {
             if let Some(sync) = self.syncs.pop_front() {
                 self.syncing += 1;
@@ -268,6 +277,16 @@ impl Thread {
         self.begin = now;
         self.rate = Some(Rate::new(&self.settings, now, &self.streams.rate));
         self.stage = Stage::Running;
+    }
+
+    /// Begins to count anew, as fio does.
+    fn end_ramp(&mut self, now: SimTime) {
+        self.in_ramp = false;
+        self.ramp_calls = self.calls + self.verifying_calls;
+        self.writes = 0;
+        if let Some(rate) = &mut self.rate {
+            rate.restart(now);
+        }
     }
 
     /// Reads all files from their start to their end, past no cache, in calls as large as those
