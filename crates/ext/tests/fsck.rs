@@ -8,10 +8,14 @@ use std::collections::BTreeMap;
 
 use crate::common::{TempImage, kernel_image, run, tree};
 use dovetail_block::{Lba, MemoryDevice};
-use dovetail_ext::Ext;
+use dovetail_ext::format::{
+    BlockAddr, Extent, ExtentEntries, ExtentIndex, ExtentNode, Ino, Inode, orphan_block_checksums,
+};
 use dovetail_ext::fsck::{Options, Report, Severity, check};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+use dovetail_ext::{Ext, Volume};
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::VolumeTree;
 use dovetail_vfs::{Caller, FileSystem, NewNode};
 
 fn report(image: &MemoryDevice) -> Report {
@@ -206,4 +210,225 @@ fn what_e2fsck_finds_sound_is_sound() {
     common::tool("debugfs", &["-w", "-R", "sif d links_count 1", image.text()]);
     image.check_errors();
     check_sound(&image.load(), "dir_nlink");
+}
+
+/// Kinds of findings and how many there are of each, notes aside.
+fn kinds(image: &MemoryDevice) -> Vec<(&'static str, u64)> {
+    let report = report(image);
+    let mut kinds: Vec<_> =
+        report.kinds().map(|(kind, count)| (kind.name, kind.severity, count)).collect();
+    kinds.retain(|(_, severity, _)| *severity > Severity::Note);
+    kinds.into_iter().map(|(name, _, count)| (name, count)).collect()
+}
+
+/// An image of ext4 with blocks of 4 KiB, without checksums, and files `/a` and `/b` of 8 blocks.
+fn with_two_files() -> TempImage {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, seed) in [("a", 1), ("b", 2)] {
+        std::fs::write(folder.path().join(name), tree::bytes(seed, 8 << 12)).unwrap();
+    }
+    let options = ["-t", "ext4", "-b", "4096", "-O", "^metadata_csum", "-d"];
+    TempImage::mke2fs(64 << 20, &[&options[..], &[folder.path().to_str().unwrap()]].concat())
+}
+
+fn inode(image: &MemoryDevice, path: &str) -> Inode {
+    Volume::open(image.clone()).unwrap().resolve_link(path.as_bytes()).unwrap()
+}
+
+/// The first block of a file.
+fn first_block(image: &MemoryDevice, path: &str) -> u64 {
+    let inode = inode(image, path);
+    let run = Volume::open(image.clone()).unwrap().run(&inode, 0).unwrap();
+    assert_eq!(run.len, 8, "its blocks lie side by side");
+    run.mapped.data().unwrap().0
+}
+
+/// Puts another root of its extent tree into the inode of a file.
+fn set_root(image: &mut MemoryDevice, path: &str, root: &ExtentNode) {
+    let inode = inode(image, path);
+    let is_at = |bytes: &[u8], at: usize| bytes[at..at + 60] == inode.block[..];
+    let blocks: Vec<_> = image.used().map(|(lba, _)| lba).collect();
+    let mut places = blocks.into_iter().flat_map(|lba| {
+        let bytes = image.bytes(lba).unwrap().clone();
+        (0..16)
+            .map(move |slot| (lba, 256 * slot + 40))
+            .filter(move |(_, at)| is_at(&bytes[..], *at))
+    });
+    let (lba, at) = places.next().unwrap();
+    drop(places);
+    root.encode(&mut image.bytes_mut(lba).unwrap()[at..at + 60]);
+}
+
+fn node(bytes: usize, depth: u16, entries: ExtentEntries) -> ExtentNode {
+    ExtentNode { depth, entries, ..ExtentNode::new_leaf(bytes) }
+}
+
+fn leaf(extents: &[(u32, u16, u64)]) -> ExtentNode {
+    let extent =
+        |&(block, len, start)| Extent { block, len, start: BlockAddr(start), written: true };
+    node(4096, 0, ExtentEntries::Leaf(extents.iter().map(extent).collect()))
+}
+
+fn index(bytes: usize, depth: u16, entries: &[(u32, u64)]) -> ExtentNode {
+    let entry = |&(block, at)| ExtentIndex { block, node: BlockAddr(at) };
+    node(bytes, depth, ExtentEntries::Index(entries.iter().map(entry).collect()))
+}
+
+fn put_node(image: &mut MemoryDevice, at: u64, node: &ExtentNode) {
+    node.encode(&mut image.bytes_mut(Lba(at)).unwrap()[..]);
+}
+
+/// Each entry of each level leads to the one node below: without end, as far as anybody waits.
+#[test]
+fn a_node_that_many_entries_lead_to_is_entered_once() {
+    let mut image = with_two_files().load();
+    let first = first_block(&image, "a");
+    let entries = |count, below| (0..count).map(|block| (block, below)).collect::<Vec<_>>();
+    set_root(&mut image, "a", &index(60, 5, &entries(4, first)));
+    for (level, depth) in (0..4).zip([4, 3, 2, 1]) {
+        put_node(&mut image, first + level, &index(4096, depth, &entries(8, first + level + 1)));
+    }
+    put_node(&mut image, first + 4, &leaf(&[(0, 1, first + 5)]));
+    let shared = 3 + 4 * 7;
+    assert!(kinds(&image).contains(&("BlockShared", shared)), "{:?}", kinds(&image));
+    assert!(e2fsck_finds(&image).unwrap().0);
+}
+
+#[test]
+fn extents_that_reach_into_the_next_leaf_are_found() {
+    let mut image = with_two_files().load();
+    let first = first_block(&image, "a");
+    set_root(&mut image, "a", &index(60, 1, &[(0, first), (4, first + 1)]));
+    put_node(&mut image, first + 1, &leaf(&[(4, 2, first + 6)]));
+    put_node(&mut image, first, &leaf(&[(0, 4, first + 2)]));
+    check_sound(&image, "leaves side by side");
+    assert!(!e2fsck_finds(&image).unwrap().0);
+    set_root(&mut image, "a", &index(60, 1, &[(0, first), (3, first + 1)]));
+    put_node(&mut image, first + 1, &leaf(&[(3, 2, first + 6)]));
+    assert_eq!(kinds(&image), [("ExtentEnd", 1)]);
+    assert!(e2fsck_finds(&image).unwrap().0);
+}
+
+/// As images of Android: files of equal content have the same blocks.
+#[test]
+fn files_may_share_blocks_with_the_feature_for_it() {
+    let image = with_two_files();
+    let (a, b) = (first_block(&image.load(), "a"), first_block(&image.load(), "b"));
+    debugfs(&image, "feature shared_blocks");
+    let mut device = image.load();
+    set_root(&mut device, "b", &ExtentNode { max: 4, ..leaf(&[(0, 8, a)]) });
+    let image = TempImage::of(&device);
+    debugfs(&image, &format!("freeb {b} 8"));
+    run("e2fsck", &["-f", "-y", image.text()]); // debugfs leaves the counts of free blocks
+    image.check_errors();
+    check_sound(&image.load(), "two files of one content");
+    debugfs(&image, "feature -shared_blocks");
+    assert_eq!(kinds(&image.load()), [("BlockShared", 1)]);
+    debugfs(&image, "feature shared_blocks");
+    let mut device = image.load();
+    let table = inode_table(&image);
+    set_root(&mut device, "b", &ExtentNode { max: 4, ..leaf(&[(0, 8, table)]) });
+    assert_eq!(kinds(&device), [("BlockShared", 1)], "an inode table is nobody's content");
+}
+
+/// The first block of the inode table of group 0.
+fn inode_table(image: &TempImage) -> u64 {
+    let text = common::tool("dumpe2fs", &[image.text()]);
+    let (_, rest) = text.split_once("Inode table at ").unwrap();
+    rest.split('-').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_hashes_of_a_sealed_file_may_lie_behind_its_end() {
+    let image = with_two_files();
+    debugfs(&image, "feature verity");
+    debugfs(&image, "sif a size 5000");
+    assert_eq!(kinds(&image.load()), [("Size", 1)]);
+    debugfs(&image, "sif a flags 0x180000");
+    image.check_errors();
+    check_sound(&image.load(), "fs-verity");
+}
+
+/// A volume that was not unmounted, with file `/a` removed while it was open: the orphan file lists
+/// it. Without checksums, or with them.
+fn with_orphan_file(features: &str) -> MemoryDevice {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a"), tree::bytes(1, 20_000)).unwrap();
+    let options = ["-t", "ext4", "-b", "4096", "-O", features, "-d"];
+    let options = [&options[..], &[folder.path().to_str().unwrap()]].concat();
+    let image = TempImage::mke2fs(64 << 20, &options);
+    image.check_clean();
+    check_sound(&image.load(), "an empty orphan file");
+    let ino = inode(&image.load(), "a").ino;
+    debugfs(&image, "unlink a");
+    debugfs(&image, &format!("sif <{}> links_count 0", ino.0));
+    debugfs(&image, "feature orphan_present");
+    let mut device = image.load();
+    list_orphans(&mut device, &[ino]);
+    device
+}
+
+/// Puts inodes into the first block of the orphan file.
+fn list_orphans(device: &mut MemoryDevice, orphans: &[Ino]) {
+    let mut volume = Volume::open(device.clone()).unwrap();
+    let file = volume.superblock().orphan_file_ino;
+    let file = volume.inode(file).unwrap();
+    let seed = file.checksum_seed(volume.superblock());
+    let at = volume.run(&file, 0).unwrap().mapped.data().unwrap();
+    let block = device.bytes_mut(Lba(at.0)).unwrap();
+    for (slot, ino) in block.chunks_exact_mut(4).skip(7).zip(orphans) {
+        slot.copy_from_slice(&ino.0.to_le_bytes());
+    }
+    if let Some(seed) = seed {
+        let (_, sum) = orphan_block_checksums(&block[..], at, seed);
+        block[4092..].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+#[test]
+fn the_orphan_file_is_read() {
+    for features in ["orphan_file", "orphan_file,^metadata_csum"] {
+        let device = with_orphan_file(features);
+        let report = check_sound(&device, features);
+        assert_eq!((report.findings.len(), report.counts.orphans), (0, 1), "{features}");
+        let mounted = Ext::mount(device.clone(), Default::default(), SimTime::ZERO);
+        assert!(mounted.is_err(), "a mount that writes would leave it in the file");
+        // e2fsck -n does not read it; when it may write, it clears the orphan and finds no error
+        let image = TempImage::of(&device);
+        let repaired = run("e2fsck", &["-f", "-p", image.text()]);
+        let text = String::from_utf8_lossy(&repaired.stdout).into_owned();
+        assert_eq!(repaired.status.code(), Some(1), "corrected: {text}");
+        assert!(text.contains("Clearing orphaned inode"), "{text}");
+        check_sound(&image.load(), "without the orphan");
+    }
+}
+
+#[test]
+fn damage_to_the_orphan_file_is_found() {
+    let listing = |orphans: &[Ino]| {
+        let mut device = with_orphan_file("orphan_file");
+        list_orphans(&mut device, orphans);
+        device
+    };
+    let orphan = inode_without_links(&with_orphan_file("orphan_file"));
+    assert_eq!(kinds(&listing(&[orphan, orphan])), [("Orphan", 1)], "twice");
+    let nonsense = [orphan, Ino(2), Ino(4000), Ino(u32::MAX)];
+    assert_eq!(kinds(&listing(&nonsense)), [("Damaged", 3)], "kept, free, beyond the last");
+    let image = TempImage::of(&listing(&[orphan]));
+    debugfs(&image, "feature -orphan_present");
+    assert_eq!(kinds(&image.load()), [("Orphan", 1)], "marked as having none");
+    for (change, expected) in [("size 0", 1), ("size 0x40000000000", 1), ("block[0] 0", 1)] {
+        let image = TempImage::of(&listing(&[orphan]));
+        let file = Volume::open(image.load()).unwrap().superblock().orphan_file_ino;
+        debugfs(&image, &format!("sif <{}> {change}", file.0));
+        let damaged = kinds(&image.load());
+        let found = damaged.iter().find(|(name, _)| *name == "Damaged");
+        assert!(found.is_some_and(|(_, count)| *count >= expected), "{change}: {damaged:?}");
+    }
+}
+
+fn inode_without_links(device: &MemoryDevice) -> Ino {
+    let mut volume = Volume::open(device.clone()).unwrap();
+    let mut inodes = (13..100).map(Ino);
+    inodes.find(|ino| volume.inode(*ino).is_ok_and(|inode| inode.links == 0)).unwrap()
 }

@@ -13,8 +13,12 @@ use crate::common::lab::{At, Lab, Referee};
 use crate::common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::MemoryDevice;
 use dovetail_f2fs::format::name_hash;
-use dovetail_f2fs::fsck::{Finding, Options, Remedy, Severity, check, repair};
+use dovetail_f2fs::fsck::{
+    Finding, Options, Remedy, RepairError, Severity, check, repair, salvage,
+};
 use dovetail_testkit::{Recording, RecordingDevice};
+use dovetail_time::SimTime;
+use dovetail_vfs::Moment;
 use dovetail_vfs::kit::VolumeTree;
 
 const FILE: &str = "a/rnd";
@@ -79,6 +83,28 @@ fn deep_entry(lab: &Lab) -> (common::lab::Dentry, String) {
     let names = names.map(|entry| String::from_utf8(entry.name).unwrap());
     let mut entries = names.map(|name| (lab.dentry("a/many", &name), name));
     entries.find(|(dentry, _)| !level_0.contains(&dentry.block)).unwrap()
+}
+
+/// Flips one bit, so that the blocks of a file or directory are none of its content any more.
+fn file_as_socket(lab: &mut Lab) {
+    let at = lab.in_inode(FILE, 1);
+    lab.flip(at, 0x40);
+}
+
+fn dir_as_device(lab: &mut Lab) {
+    let at = lab.in_inode("a/many", 1);
+    lab.flip(at, 0x20);
+}
+
+fn file_as_inline(lab: &mut Lab) {
+    let at = lab.in_inode(FILE, 3);
+    lab.flip(at, 2);
+}
+
+/// The root, which has one block.
+fn root_as_inline(lab: &mut Lab) {
+    let at = lab.node(3).plus(3);
+    lab.flip(at, 4);
 }
 
 const LONG: &str = "file-with-a-rather-long-name-00001.txt";
@@ -323,6 +349,52 @@ const MUTATIONS: &[Mutation] = &[
         let at = lab.in_inode("a/fifo", 0);
         lab.set(at, &[0, 0]);
     }),
+    one(
+        "mode of a file as that of a socket",
+        &["BlocksHidden", "BlocksLeaked", "DentryType", "Extent", "ValidBlocks"],
+        file_as_socket,
+    ),
+    one(
+        "mode of a directory as that of a device",
+        &[
+            "BlocksHidden",
+            "BlocksLeaked",
+            "DentryType",
+            "DirectoryLinks",
+            "FooterCold",
+            "InodeUnreachable",
+            "Links",
+            "ValidBlocks",
+        ],
+        dir_as_device,
+    ),
+    one(
+        "inline data of a file of blocks",
+        &[
+            "BlocksHidden",
+            "BlocksLeaked",
+            "Extent",
+            "InlineReserved",
+            "InlineSize",
+            "InlineUnmarked",
+            "ValidBlocks",
+        ],
+        file_as_inline,
+    ),
+    one(
+        "inline entries of a root of blocks",
+        &[
+            "BlocksHidden",
+            "BlocksLeaked",
+            "DirectoryLinks",
+            "Dots",
+            "InlineReserved",
+            "InlineSize",
+            "InodeUnreachable",
+            "ValidBlocks",
+        ],
+        root_as_inline,
+    ),
     one("i_blocks", &["InodeBlocks"], |lab| {
         let at = lab.in_inode(FILE, 24);
         lab.add(at, 1);
@@ -768,6 +840,26 @@ fn what_needs_no_guess_is_repaired_and_stays_repaired() {
     }
     println!("{repairs:?}");
     assert!(repairs.repaired >= 45, "{repairs:?}");
+}
+
+/// A type or flag that denies the blocks of an inode is not believed.
+#[test]
+fn one_bit_of_mode_or_flags_does_not_cost_the_content() {
+    let sound = Lab::new(kernel_image("f2fs-default"));
+    for damage in [file_as_socket, dir_as_device, file_as_inline, root_as_inline] {
+        let mut lab = sound.clone();
+        damage(&mut lab);
+        let before = kinds(&Bed::default(), &lab.image);
+        let is_hidden = |error: &RepairError| {
+            let RepairError::Hidden(finding) = error else { return false };
+            finding.kind().name == "BlocksHidden"
+        };
+        let refused = repair(&mut lab.image).unwrap_err();
+        assert!(is_hidden(&refused), "{refused}");
+        let refused = salvage(&mut lab.image, Moment::at(SimTime::ZERO)).unwrap_err();
+        assert!(is_hidden(&refused), "{refused}");
+        assert_eq!(kinds(&Bed::default(), &lab.image), before, "nothing was written");
+    }
 }
 
 /// Repairs of mutations by their outcome, and the cuts in them.

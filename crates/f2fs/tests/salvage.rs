@@ -17,7 +17,7 @@ use dovetail_vfs::{Caller, FileSystem, Ino, Moment, NewNode};
 use serde_json::Value;
 
 use crate::common::kernel_image;
-use crate::common::lab::Referee;
+use crate::common::lab::{Lab, Referee};
 use crate::common::manifest::of_volume;
 
 fn now() -> Moment {
@@ -137,6 +137,50 @@ fn names_whose_inodes_are_there_are_not_removed() {
     assert_eq!(salvage(&mut image, now()).unwrap(), [Saved::Nodes { count: 1 }]);
     assert!(manifest(&image) == manifest(&sound));
     assert_clean(&sound, &image, "one entry");
+}
+
+/// A NAT block of an older checkpoint, beside a newer SIT.
+#[test]
+fn nodes_in_use_are_not_given_up_for_their_old_copies() {
+    let mut image = kernel_image("f2fs-default");
+    with_beaches(&mut image, 1);
+    let mut volume = Volume::open(image.clone()).unwrap();
+    let ino = volume.resolve_link(b"/p0/beach.txt").unwrap().ino;
+    let old = volume.nat(ino).unwrap().address;
+    let old_bytes = **image.bytes(Lba(old.0)).unwrap();
+    mounted(&mut image, |fs| {
+        let file = Ino(ino.0.into());
+        fs.write(&caller(), file, 0, b"the newest").unwrap();
+    });
+    put(&mut image, old.0, old_bytes); // as on a device that discards nothing
+    let (sound, truth) = (image.clone(), manifest(&image));
+    let mut lab = Lab::new(image);
+    let entry = lab.nat(ino.0).plus(5);
+    assert_ne!(lab.u32(entry), old.0 as u32, "it was written to another place");
+    lab.set(entry, &(old.0 as u32).to_le_bytes());
+    let mut image = lab.image;
+    assert!(!errors(&image).is_empty());
+    let refused = repair(&mut image);
+    assert!(matches!(refused, Err(RepairError::NodesAstray { count: 1 })), "{refused:?}");
+    assert_eq!(salvage(&mut image, now()).unwrap(), [Saved::Nodes { count: 1 }]);
+    assert!(manifest(&image) == truth);
+    assert_clean(&sound, &image, "an old NAT entry");
+}
+
+/// An inode of which nothing was checked, found again: its room for pointers is less than nothing.
+#[test]
+fn an_inode_that_makes_no_sense_is_found_all_the_same() {
+    for (field, value) in [(360, 4000_u16), (362, 910)] {
+        let mut lab = Lab::new(kernel_image("f2fs-features"));
+        let (ino, node) = (lab.ino("a/rnd"), lab.in_inode("a/rnd", 0));
+        lab.set(node.plus(field), &value.to_le_bytes());
+        let entry = lab.nat(ino);
+        lab.set(entry, &[0; 9]);
+        let mut volume = Volume::open(lab.image.clone()).unwrap();
+        assert_eq!(volume.find_nodes().unwrap().found, 1);
+        let refused = salvage(&mut lab.image, now());
+        assert!(matches!(refused, Err(RepairError::Hidden(_))), "{refused:?}");
+    }
 }
 
 /// Directories of an image with more than `least` entries: path, inode, its block.

@@ -29,7 +29,7 @@ impl<D: BlockDevice> Checker<D> {
             let root = self.decoded(ExtentNode::parse(&inode.block, inode.ino, BlockAddr::NONE));
             seen.damaged = root.is_none();
             if let Some(root) = root {
-                self.check_extents(inode, &root, BlockAddr::NONE, &mut seen)?;
+                self.check_extents(inode, &root, (BlockAddr::NONE, 1 << 32), &mut seen)?;
             }
         } else {
             self.check_pointers(inode, &mut seen)?;
@@ -68,6 +68,8 @@ impl<D: BlockDevice> Checker<D> {
         let wrong = match inode.file_type() {
             FileType::DIRECTORY => found != end * size || end == 0,
             FileType::SYMLINK => found == 0 || found >= size || end != 1,
+            // its hashes lie behind its end
+            _ if inode.flags.has(InodeFlags::VERITY) => false,
             _ => found < end.saturating_sub(1) * size,
         };
         if wrong {
@@ -75,29 +77,35 @@ impl<D: BlockDevice> Checker<D> {
         }
     }
 
-    /// Trees end: the depth falls with each level.
+    /// Node `at` of the tree, which may speak of blocks of the file before `limit`. Trees end: the
+    /// depth falls with each level, and each node is entered once.
     fn check_extents(
         &mut self,
         inode: &Inode,
         node: &ExtentNode,
-        at: BlockAddr,
+        (at, limit): (BlockAddr, u64),
         seen: &mut Seen,
     ) -> Result<(), Error> {
         let place = Place::Extents(inode.ino, at);
         match &node.entries {
             ExtentEntries::Leaf(list) => {
                 list.iter().for_each(|extent| self.check_one_extent(inode, extent, place, seen));
+                self.check_end(inode, list.last(), limit);
             }
             ExtentEntries::Index(list) => {
-                for index in list {
+                for (slot, index) in list.iter().enumerate() {
                     let below = self.volume.extent_node(inode, *index, node.depth - 1, place);
                     let Some(below) = self.sound(below)? else {
                         seen.damaged = true;
                         continue;
                     };
-                    self.claim_tree(inode, index.node, seen);
+                    if !self.enter_tree(inode, index.node, seen) {
+                        continue;
+                    }
                     self.check_start(inode, index.block, &below);
-                    self.check_extents(inode, &below, index.node, seen)?;
+                    let next = list.get(slot + 1).map(|next| u64::from(next.block));
+                    let end = next.map_or(limit, |next| next.min(limit));
+                    self.check_extents(inode, &below, (index.node, end), seen)?;
                 }
             }
         }
@@ -114,21 +122,33 @@ impl<D: BlockDevice> Checker<D> {
         }
     }
 
+    /// The last extent of a leaf against the blocks of the file that the leaf may speak of.
+    fn check_end(&mut self, inode: &Inode, last: Option<&Extent>, limit: u64) {
+        if let Some(found) = last.map(Extent::end).filter(|&end| end > limit) {
+            self.found(Finding::ExtentEnd { ino: inode.ino, found, expected: limit });
+        }
+    }
+
     fn check_one_extent(&mut self, inode: &Inode, extent: &Extent, place: Place, seen: &mut Seen) {
         if self.decoded(self.volume.check_extent(extent, place)).is_none() {
             seen.damaged = true;
             return;
         }
-        self.claim(extent.start.0, extent.len.into(), || format!("inode {}", inode.ino));
+        self.claim_content(inode, extent.start.0, extent.len.into());
         seen.blocks += u64::from(extent.len);
         if extent.written {
             seen.end = seen.end.max(extent.end());
         }
     }
 
-    fn claim_tree(&mut self, inode: &Inode, at: BlockAddr, seen: &mut Seen) {
+    /// Claims a block of extents or pointers. False if it belongs to something: two ways to one
+    /// block would be followed without end.
+    fn enter_tree(&mut self, inode: &Inode, at: BlockAddr, seen: &mut Seen) -> bool {
+        let is_free = self.space.is_free(at.0..at.0 + 1);
         self.claim(at.0, 1, || format!("the tree of inode {}", inode.ino));
-        seen.blocks += 1;
+        seen.blocks += u64::from(is_free);
+        seen.damaged |= !is_free;
+        is_free
     }
 
     fn check_pointers(&mut self, inode: &Inode, seen: &mut Seen) -> Result<(), Error> {
@@ -162,21 +182,14 @@ impl<D: BlockDevice> Checker<D> {
             return Ok(());
         }
         if depth == 0 {
-            self.claim(at.0, 1, || format!("inode {}", inode.ino));
+            self.claim_content(inode, at.0, 1);
             seen.blocks += 1;
             seen.end = seen.end.max(block + 1);
             return Ok(());
         }
-        if !self.space.is_free(at.0..at.0 + 1) {
-            // two pointers to one block of pointers would be followed without end
-            self.found(Finding::BlockShared {
-                address: at,
-                what: format!("the pointers of inode {}", inode.ino),
-            });
-            seen.damaged = true;
+        if !self.enter_tree(inode, at, seen) {
             return Ok(());
         }
-        self.claim_tree(inode, at, seen);
         let bytes = self.volume.blocks.metadata(at)?;
         let per_block = self.volume.superblock.block_size() / 4;
         let step = blocks_below(depth - 1, per_block);

@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{GroupNo, Incompat};
+use crate::format::{BlockAddr, GroupNo, Incompat, Inode, RoCompat};
 
 impl<D: BlockDevice> Checker<D> {
     /// Every descriptor is decoded, and what it names is claimed.
@@ -48,9 +48,26 @@ impl<D: BlockDevice> Checker<D> {
         self.check_places_held(start, count);
         let shared = self.space.taken(start..start + count).next();
         if let Some(shared) = shared {
-            let address = crate::format::BlockAddr(shared.start);
+            let address = BlockAddr(shared.start);
             self.found(Finding::BlockShared { address, what: owner() });
         }
         self.space.take(start..start + count);
+    }
+
+    /// Takes blocks for what a file holds. With the feature shared_blocks other files may hold the
+    /// same, but nothing else may lie there.
+    pub(super) fn claim_content(&mut self, inode: &Inode, start: u64, count: u64) {
+        let owner = || format!("inode {}", inode.ino);
+        if inode.is_dir() || !self.volume.superblock.ro_compat.has(RoCompat::SHARED_BLOCKS) {
+            return self.claim(start, count, owner);
+        }
+        self.check_places_held(start, count);
+        let blocks = start..start + count;
+        let other = self.space.taken(blocks.clone()).find_map(|taken| self.content.find(taken, 1));
+        if let Some(address) = other.map(BlockAddr) {
+            self.found(Finding::BlockShared { address, what: owner() });
+        }
+        self.space.take(blocks.clone());
+        self.content.take(blocks);
     }
 }

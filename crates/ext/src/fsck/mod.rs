@@ -8,8 +8,8 @@
 //! their depth does, and every inode and directory block is visited once; memory follows what is in
 //! use.
 //!
-//! Left out: repairing; the content of quota files, of orphan files and of lists of bad blocks;
-//! volumes with clusters.
+//! Left out: repairing; the content of quota files and of lists of bad blocks; volumes with
+//! clusters.
 
 mod bitmaps;
 mod blocks;
@@ -28,7 +28,7 @@ pub use dovetail_vfs::check::{Name, Severity};
 pub use finding::Finding;
 pub use report::{Counts, Report};
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use dovetail_block::BlockDevice;
 
@@ -94,10 +94,12 @@ struct Checker<D> {
     groups: BTreeMap<GroupNo, Group>,
     /// Every block that was reached.
     space: Space,
+    /// Those of them that are content of files, if files may share them.
+    content: Space,
     /// Places of the device by which it holds a block.
     held: BTreeSet<u64>,
     inodes: BTreeMap<Ino, Used>,
-    orphans: Vec<Ino>,
+    orphans: HashSet<Ino>,
     /// Attribute blocks: how many inodes they say use them, and how many do.
     xattr_blocks: HashMap<BlockAddr, (u32, u32)>,
 }
@@ -132,9 +134,10 @@ fn run<D: BlockDevice>(volume: Volume<D>, options: Options) -> Result<Report, Er
         report: Report::default(),
         groups: BTreeMap::new(),
         space: Space::default(),
+        content: Space::default(),
         held: BTreeSet::new(),
         inodes: BTreeMap::new(),
-        orphans: Vec::new(),
+        orphans: HashSet::new(),
         xattr_blocks: HashMap::new(),
     };
     if checker.volume.superblock.ro_compat.has(RoCompat::BIGALLOC) {

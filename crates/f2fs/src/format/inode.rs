@@ -455,7 +455,11 @@ pub(crate) fn inode_checksums(block: &BlockBytes, superblock: &Superblock) -> Op
 }
 
 /// Checks the sizes that the inode gives, and returns the division of its room.
-fn check_geometry(raw: &RawInode, ino: Nid, superblock: &Superblock) -> Result<Geometry, Corrupt> {
+pub(crate) fn check_geometry(
+    raw: &RawInode,
+    ino: Nid,
+    superblock: &Superblock,
+) -> Result<Geometry, Corrupt> {
     let place = Place::Inode(ino);
     let inline = InlineFlags(raw.i_inline);
     let (variant, features) = superblock.layout();

@@ -186,6 +186,9 @@ findings! {
     RootType: Error, Guess, { found: u16 } => "the root has mode {found:#o}, which is no directory";
     /// An inode counts other blocks than it has.
     InodeBlocks: Error, Repaired, { ino: Nid, found: u64, expected: u64 } => "inode {ino} counts {found} blocks, it has {expected}";
+    /// An inode counts blocks, and its type or its inline flags say that it has none: one of them is
+    /// damaged, and a type taken at its word would give the blocks up.
+    BlocksHidden: Error, Guess, { ino: Nid, found: u64, expected: u64 } => "inode {ino} counts {found} blocks, by its type and inline flags it has {expected}";
     /// A size that no file can have.
     InodeSize: Error, Guess, { ino: Nid, found: u64, max: u64 } => "inode {ino} has {found} bytes, at most {max} are possible";
     /// A symbolic link without a target.

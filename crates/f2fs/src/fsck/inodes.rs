@@ -44,6 +44,10 @@ pub(super) struct File {
     pub(super) released: bool,
     /// Blocks that were found, the inode included.
     pub(super) blocks: u64,
+    /// Its pointers were followed, so that `blocks` are all that it has.
+    is_walked: bool,
+    /// It leads to an xattr node that cannot be used.
+    lost_xattrs: bool,
     /// The last block of the file that exists.
     pub(super) last: Option<u64>,
     /// The extent: first block of the file, first block of the volume, length.
@@ -175,6 +179,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         } else if data || inline.has(InlineFlags::DENTRY) {
             self.check_inline(&mut file, &node.block)?;
         } else if has_content {
+            file.is_walked = true;
             self.walk_pointers(&mut file, node)?;
             self.check_ends(&file, raw);
         }
@@ -185,7 +190,9 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     fn check_sums(&mut self, file: &File, raw: &RawInode) {
         let (ino, found, expected) = (file.ino, raw.i_blocks.get(), file.blocks);
-        if found != expected {
+        if !file.is_walked && found > expected + u64::from(file.lost_xattrs) {
+            self.found(Finding::BlocksHidden { ino, found, expected });
+        } else if found != expected {
             self.found(Finding::InodeBlocks { ino, found, expected });
         }
         let (first, address, count) = file.extent;
@@ -207,12 +214,14 @@ impl<D: BlockDevice> Checker<'_, D> {
             area.extend_from_slice(&node.block[file.geometry.inline_xattrs()]);
         }
         let nid = Nid(raw.i_xattr_nid.get());
-        if nid.is_some()
-            && let Some(node) = self.enter_xattr_node(nid, ino)?
-        {
-            self.check_cold(nid, &node.footer, file.is_dir);
-            area.extend_from_slice(&node.block[..XATTR_BYTES_IN_NODE]);
-            file.blocks += 1;
+        if nid.is_some() {
+            let node = self.enter_xattr_node(nid, ino)?;
+            file.lost_xattrs = node.is_none();
+            if let Some(node) = node {
+                self.check_cold(nid, &node.footer, file.is_dir);
+                area.extend_from_slice(&node.block[..XATTR_BYTES_IN_NODE]);
+                file.blocks += 1;
+            }
         }
         match parse_xattrs(&area, ino) {
             Err(reason) => self.found(Finding::Xattrs { ino, reason }),
@@ -313,6 +322,8 @@ impl File {
             cluster: 1,
             released: raw.i_inline & RELEASED != 0,
             blocks: 1,
+            is_walked: false,
+            lost_xattrs: false,
             last: None,
             extent: (first, address, len),
             in_extent: 0,

@@ -140,6 +140,7 @@ fn with_inline(image: MemoryDevice) -> MemoryDevice {
     let inode = lab.bytes(at.block);
     inode[3] = 0x05;
     inode[16..24].copy_from_slice(&3488_u64.to_le_bytes());
+    inode[24..32].copy_from_slice(&1_u64.to_le_bytes());
     inode[348..4052].fill(0);
     inode[364..364 + 23].copy_from_slice(&block[..23]);
     inode[394..394 + 182 * 11].copy_from_slice(&block[30..30 + 182 * 11]);
@@ -150,6 +151,7 @@ fn with_inline(image: MemoryDevice) -> MemoryDevice {
     inode[348..4052].fill(0);
     inode[364..370].copy_from_slice(b"inline");
     inode[16..24].copy_from_slice(&6_u64.to_le_bytes());
+    inode[24..32].copy_from_slice(&1_u64.to_le_bytes());
     let xattr = At { block: at.block, byte: 4052 - 200 };
     lab.set(xattr, &0xF2F5_2011_u32.to_le_bytes());
     lab.set(xattr.plus(24), &[1, 3, 5, 0, b'a', b'b', b'c', b'v', b'a', b'l', b'u', b'e']);

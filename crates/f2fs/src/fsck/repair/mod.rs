@@ -63,7 +63,8 @@ pub enum RepairError {
     /// Zones are written in order, and where they stand is not known.
     #[error("a zoned volume is repaired with its zones only: give its zone report (--zones)")]
     NoZones,
-    /// Names without an inode would be removed, and the inodes are there.
+    /// Names without an inode would be removed, and the inodes are there; or nodes in use would be
+    /// given up for their old copies.
     #[error(
         "not repaired, because {count} nodes are in use and the NAT does not lead to them: a salvage (-y) finds them \
          again"
@@ -106,7 +107,11 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
     }
     refuse(&checker.report.findings)?;
     let mut checker = checker;
-    if findings.iter().any(|finding| matches!(finding, Finding::DentryDangling { .. })) {
+    // an inode may be there, and a node that the SIT calls free may be an old copy of one in use
+    let is_astray = |finding: &Finding| {
+        matches!(finding, Finding::DentryDangling { .. } | Finding::BlocksFree { .. })
+    };
+    if findings.iter().any(is_astray) {
         let count = checker.volume.find_nodes()?.found;
         if count > 0 {
             return Err(RepairError::NodesAstray { count });
@@ -215,6 +220,7 @@ pub(super) fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
             | Finding::FooterNid { .. }
             | Finding::InodeChecksum { .. }
             | Finding::InodeMode { .. }
+            | Finding::BlocksHidden { .. }
             | Finding::RootType { .. }
             | Finding::DataAddress { .. }
             | Finding::ClusterMark { .. }

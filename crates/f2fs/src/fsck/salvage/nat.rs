@@ -8,7 +8,7 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use crate::error::Error;
 use crate::format::{
     BLOCKS_IN_SEGMENT, BlockAddr, Footer, InlineFlags, NIDS_IN_NODE, NatEntry, Nid, RawInode,
-    SegNo, XATTR_NODE_OFFSET, is_indirect, node_address,
+    SegNo, XATTR_NODE_OFFSET, check_geometry, is_indirect, node_address,
 };
 use crate::volume::Volume;
 
@@ -38,10 +38,10 @@ struct Live {
 }
 
 impl<D: BlockDevice> Volume<D> {
-    /// Puts right, in memory, what the NAT says of the nodes that are in use as of the checkpoint:
-    /// an entry that leads to another block, or nowhere, gets the block in use that says that it is
-    /// this node; without one the entry is cleared. Reads every node block; nothing is guessed, as
-    /// long as the SIT is whole. Of IPLFS nothing is changed.
+    /// Puts right, in memory, what the NAT says of the nodes that are in use as of the checkpoint.
+    /// An entry that leads to another block, to a free one that is older, or nowhere, gets the
+    /// block in use that says that it is this node; without one the entry is cleared. Reads every
+    /// node block; nothing is guessed, as long as the SIT is whole. Of IPLFS nothing is changed.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -55,7 +55,7 @@ impl<D: BlockDevice> Volume<D> {
             let entry = self.nat(nid)?;
             match live.get(&nid) {
                 Some(live) if entry.address == live.address => {}
-                Some(live) if !self.is_node(nid, entry.address)? => {
+                Some(live) if self.is_astray(nid, entry.address, live)? => {
                     let version = self.version_of(nid, live.address)?;
                     let entry = NatEntry { version, ino: live.ino, address: live.address };
                     self.nat_journal.insert(nid, entry);
@@ -106,15 +106,30 @@ impl<D: BlockDevice> Volume<D> {
         Ok(Footer::parse(&*self.blocks.metadata(address)?).nid == nid)
     }
 
+    /// The block at `address` is not node `nid`, or it is free and older than the one in use.
+    fn is_astray(&mut self, nid: Nid, address: BlockAddr, live: &Live) -> Result<bool, Error> {
+        if !self.is_node(nid, address)? {
+            return Ok(true);
+        }
+        let (segno, offset) = self.place_in_main(address);
+        let version = Footer::parse(&*self.blocks.metadata(address)?).checkpoint as u32;
+        Ok(version < live.version && !self.stored_segment(segno)?.is_valid(offset))
+    }
+
+    /// The segment of a block of the main area, and its place there.
+    fn place_in_main(&self, address: BlockAddr) -> (SegNo, u32) {
+        let (index, blocks) =
+            (address.0 - self.superblock.main_start.0, u64::from(BLOCKS_IN_SEGMENT));
+        (SegNo((index / blocks) as u32), (index % blocks) as u32)
+    }
+
     /// The version of a nid, as the summary of a block that its node points to has it; 0 if it
     /// points to none.
     fn version_of(&mut self, nid: Nid, address: BlockAddr) -> Result<u8, Error> {
         let block = self.blocks.metadata(address)?;
         let Some(data) = self.first_pointer(&block) else { return Ok(0) };
-        let index = data.0 - self.superblock.main_start.0;
-        let (segno, offset) =
-            (index / u64::from(BLOCKS_IN_SEGMENT), index % u64::from(BLOCKS_IN_SEGMENT));
-        let summary = self.summaries(SegNo(segno as u32))?[offset as usize];
+        let (segno, offset) = self.place_in_main(data);
+        let summary = self.summaries(segno)?[offset as usize];
         Ok(if summary.nid == nid { summary.version } else { 0 })
     }
 
@@ -128,7 +143,7 @@ impl<D: BlockDevice> Volume<D> {
             if inline.has(InlineFlags::DATA) || inline.has(InlineFlags::DENTRY) {
                 return None;
             }
-            let geometry = raw.geometry(self.superblock.layout());
+            let geometry = check_geometry(raw, footer.nid, &self.superblock).ok()?;
             let at = |index| variant.address_at(block, geometry.pointer_at(index));
             return (0..geometry.pointers()).map(at).find(is_data);
         }
