@@ -327,6 +327,30 @@ mod tests {
         assert_eq!(small.background_lines, whole.background_lines);
     }
 
+    /// FEMU's are of all lines: 45 and 225 % of the spare ones with its 12.5 % of spare flash, less
+    /// with more.
+    #[test]
+    fn lines_that_are_kept_free_are_of_the_spare_ones_or_of_all() {
+        let lines = |percent_of: &str, figures: [f64; 2], op, scale: &str| {
+            let changes: [(&str, toml::Value); 3] = [
+                ("ftl.gc_percent_of", percent_of.into()),
+                ("ftl.gc_foreground_percent", figures[0].into()),
+                ("ftl.gc_background_percent", figures[1].into()),
+            ];
+            let profile = builtin("femu-32g").with_figures(changes).unwrap();
+            let scale = scale.parse().ok();
+            let overrides = Overrides { scale, over_provisioning: op, ..Overrides::default() };
+            let config = profile.resolve(&overrides).unwrap();
+            (config.foreground_lines, config.background_lines)
+        };
+        for scale in ["1", "1/4", "1/8", "1/16", "1/32", "1/64", "1/128"] {
+            let all = lines("all", [5.0, 25.0], None, scale);
+            assert_eq!(all, lines("spare", [45.0, 225.0], None, scale), "{scale}");
+        }
+        let at = |op| lines("all", [5.0, 25.0], Some(op), "1").1;
+        assert!((f64::from(at(100.0)) / f64::from(at(50.0)) - 200.0 / 150.0).abs() < 0.01);
+    }
+
     /// A block of a sixteenth of the pages takes a sixteenth of the reads.
     #[test]
     fn reads_that_wear_a_block_out_shrink_with_its_pages() {

@@ -76,7 +76,7 @@ impl Profile {
         scaled: &Scaled,
     ) -> Result<DriveConfig, ProfileError> {
         let (shape, ftl) = (self.shape()?, &self.ftl);
-        let spare = |key, percent| self.spare_lines(key, percent, scaled, shape);
+        let lines = |key, percent| self.lines(key, percent, scaled, shape);
         Ok(DriveConfig {
             shape,
             policy: self.policy(overrides)?,
@@ -86,8 +86,8 @@ impl Profile {
             gc_apart: ftl.gc_apart,
             gc_within_die: ftl.gc_within_die.unwrap_or(false),
             fdp: self.isolation()?,
-            foreground_lines: spare("ftl.gc_foreground_percent", ftl.gc_foreground_percent)?,
-            background_lines: spare("ftl.gc_background_percent", ftl.gc_background_percent)?,
+            foreground_lines: lines("ftl.gc_foreground_percent", ftl.gc_foreground_percent)?,
+            background_lines: lines("ftl.gc_background_percent", ftl.gc_background_percent)?,
             least_garbage: self.least_garbage(&scaled.geometry, shape)?,
             idle_after: self.us("ftl.gc_idle_us", ftl.gc_idle_us)?,
             wear_spread: self.int("ftl.wear_spread", ftl.wear_spread, 0, 1_000_000_000)?,
@@ -248,8 +248,8 @@ impl Profile {
         })
     }
 
-    /// A share of the spare flash in lines.
-    fn spare_lines(
+    /// A share of the spare flash, or of all of it, in lines.
+    fn lines(
         &self,
         key: &'static str,
         percent: f64,
@@ -257,11 +257,17 @@ impl Profile {
         shape: LineShape,
     ) -> Result<u32, ProfileError> {
         let percent = self.range(key, percent, 0.0, 1000.0)?;
-        let spare_bytes =
-            scaled.geometry.raw_bytes().saturating_sub(scaled.user_blocks * BLOCK_SIZE);
+        let all_bytes = scaled.geometry.raw_bytes();
+        let bytes = match self.ftl.gc_percent_of.as_deref() {
+            None | Some("spare") => all_bytes.saturating_sub(scaled.user_blocks * BLOCK_SIZE),
+            Some("all") => all_bytes,
+            Some(other) => {
+                return Err(self.value("ftl.gc_percent_of", other, "spare or all".into()));
+            }
+        };
         let line_pages = f64::from(shape.pages_per_line(&scaled.geometry));
         let line_bytes = line_pages * f64::from(scaled.geometry.page_bytes);
-        Ok((spare_bytes as f64 / line_bytes * percent / 100.0).round() as u32)
+        Ok((bytes as f64 / line_bytes * percent / 100.0).round() as u32)
     }
 
     /// Garbage of a line that is cleaned in the background, in pages.

@@ -170,6 +170,8 @@ table! {
         log_blocks: i64,
         /// Left out: by the host's hints.
         streams_by: String,
+        /// `all`: the percentages of lines are of all lines. Left out: of the spare ones (`spare`).
+        gc_percent_of: String,
         /// Least garbage of a line that is cleaned before writes have to wait. Left out: none.
         gc_least_garbage_percent: f64,
         /// Set if moved pages stay on their die. Left out: they go to the die whose turn it is.

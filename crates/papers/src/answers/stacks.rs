@@ -40,11 +40,12 @@ fn spare(stack: Stack, percent: f64) -> Stack {
     stack
 }
 
-/// With a drive that cleans when it must, as pm9a3-960g does: FEMU's begins when a quarter of all
-/// lines are in use, whatever is spare.
+/// With a drive that cleans when it must, as pm9a3-960g does: FEMU's begins when three quarters of
+/// all lines are in use, whatever is spare.
 pub(crate) fn lazily(mut stack: Stack) -> Stack {
-    let figures: [(&str, toml::Value); 4] = [
+    let figures: [(&str, toml::Value); 5] = [
         ("ftl.gc_apart", true.into()),
+        ("ftl.gc_percent_of", "spare".into()),
         ("ftl.gc_foreground_percent", 1.0.into()),
         ("ftl.gc_background_percent", 4.0.into()),
         ("ftl.gc_least_garbage_percent", 0.0.into()),
