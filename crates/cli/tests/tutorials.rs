@@ -116,7 +116,7 @@ fn follow(name: &str) -> usize {
 
 #[test]
 fn a_reader_chooses_a_file_system() {
-    assert_eq!(follow("which-file-system.md"), 3);
+    assert_eq!(follow("which-file-system.md"), 4);
 }
 
 #[test]

@@ -21,6 +21,7 @@ static SCHEME: Scheme = Scheme {
     name: "chunks",
     about: "table of two levels: 4 bytes for each page of a chunk, 8 for each chunk",
     sparse: false,
+    reach: u64::MAX,
     build: |shape| Box::new(ChunkMap::new(shape)),
 };
 

@@ -221,7 +221,7 @@ pub enum ConfigError {
     DenseMap(&'static str),
     /// Addresses, those of the flash among them, that the map cannot hold.
     #[error(
-        "the map '{0}' holds 7 * 2^58 addresses, and this drive has more: those of its flash follow the host's; use another map"
+        "the map '{0}' holds fewer addresses than this drive has (those of its flash follow the host's); use another map"
     )]
     BeyondMap(&'static str),
     /// An address space that is smaller than the capacity, or larger than seven areas.
@@ -530,6 +530,9 @@ impl DriveConfig {
     }
 
     fn check_addresses(&self) -> Result<(), ConfigError> {
+        if self.host_pages() > self.scheme.reach {
+            return Err(ConfigError::BeyondMap(self.scheme.name));
+        }
         let Some(addresses) = self.addresses else { return Ok(()) };
         if !(self.user_blocks..=AREAS * AREA_BLOCKS).contains(&addresses) {
             return Err(ConfigError::Addresses(addresses));
@@ -696,9 +699,6 @@ impl DriveConfig {
         let fits = self.nand.geometry.pages() < 1 << 31;
         if most == 0 || !takes || !fits || !self.scheme.sparse {
             return Err(ConfigError::Devirtualize);
-        }
-        if self.host_pages() > self.scheme.reach {
-            return Err(ConfigError::BeyondMap(self.scheme.name));
         }
         Ok(())
     }

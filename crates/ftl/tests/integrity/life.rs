@@ -123,9 +123,9 @@ impl Life {
         self.expected.pass(self.now);
         if self.remaps() && rng.chance(0.15) {
             if rng.chance(0.2) {
-                self.in_a_row(rng)?
+                self.in_a_row(rng)?;
             } else {
-                self.remap(rng)?
+                self.remap(rng)?;
             }
             if rng.chance(0.6) {
                 self.now = self.now.max(self.last_remap);
