@@ -50,7 +50,7 @@ pub(crate) struct MakeArguments {
     /// The file.
     file: PathBuf,
     /// A profile's name, or the path of a .toml file.
-    #[arg(long, default_value = "femu-32g-log")]
+    #[arg(long, visible_alias = "drive", default_value = "femu-32g-log")]
     profile: String,
     /// Shrink capacity and keep the ratios.
     #[arg(long, default_value = "1", value_parser = scale)]

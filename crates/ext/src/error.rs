@@ -173,7 +173,10 @@ pub type Corrupt = dovetail_vfs::kit::Corrupt<Place, Ino, Damage>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The device ends before the volume.
-    #[error("the volume has {expected} bytes, the device {found}: the image is cut short")]
+    #[error(
+        "the volume has {expected} bytes, the device {found}: the image is cut short; what is there can be read in a \
+         copy that is made as long again (truncate -s {expected})"
+    )]
     Truncated {
         /// Bytes of the device.
         found: u64,

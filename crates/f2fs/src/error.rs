@@ -250,7 +250,10 @@ pub type Corrupt = dovetail_vfs::kit::Corrupt<Place, Nid, Damage>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The device ends before the volume.
-    #[error("the volume has {expected} blocks, the device {found}: the image is cut short")]
+    #[error(
+        "the volume has {expected} blocks, the device {found}: the image is cut short; what is there can be read in a \
+         copy that is made as long again (truncate -s {})", expected * 4096
+    )]
     Truncated {
         /// Blocks of the device.
         found: u64,

@@ -46,6 +46,9 @@ pub(crate) struct ListArguments {
     /// Directories with all that they hold, each under its path.
     #[arg(short = 'R', long)]
     recursive: bool,
+    /// Taken for ls's sake: the listing is long anyway.
+    #[arg(short = 'l', hide = true)]
+    _long: bool,
     #[command(flatten)]
     parts: Parts,
 }

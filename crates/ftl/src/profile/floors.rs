@@ -54,13 +54,15 @@ pub(super) fn floors(asked: &Asked, config: &DriveConfig) -> Vec<AtFloor> {
     let buffer = find("host.write_buffer", "flash pages", asked.buffer_pages, config.buffer_pages);
     let segments = find("remap.log", "segments", asked.segments.into(), segments(config));
     // a drive has as many lines at any scale from that on at which blocks are at their floor
+    let shrinks_below = FEWEST_PAGES.min(full) / full;
     let lines = find(
         "ftl.gc_foreground_percent",
         "lines",
         asked.foreground_lines.into(),
         config.foreground_lines,
     )
-    .filter(|floor| floor.from_scale <= FEWEST_PAGES.min(full) / full);
+    .filter(|_| scale.value() < shrinks_below)
+    .map(|floor| AtFloor { from_scale: floor.from_scale.min(shrinks_below), ..floor });
     [pages, buffer, segments, lines].into_iter().flatten().collect()
 }
 
@@ -85,6 +87,19 @@ mod tests {
         let [("host.write_buffer", value, asked, below)] = found[..] else { panic!("{found:?}") };
         assert!(value > asked && below < 16.0, "{found:?}");
         assert_eq!(at("openssd-230g", "1/16", Some(1 << 20)), [], "the run's own is not shrunk");
+    }
+
+    /// The reserve is a larger part of fewer lines, also where it is at its floor at full size.
+    #[test]
+    fn a_reserve_that_is_at_its_floor_at_any_scale_is_told_where_lines_are_fewer() {
+        let lines = |scale: &str| {
+            let scale = Some(scale.parse().unwrap());
+            let overrides =
+                Overrides { scale, over_provisioning: Some(7.0), ..Overrides::default() };
+            let floors = Profile::load("nvme-250g").unwrap().resolve(&overrides).unwrap().floors;
+            floors.iter().any(|floor| floor.what == "ftl.gc_foreground_percent")
+        };
+        assert!(lines("1/512") && lines("1/256") && !lines("1/16"));
     }
 
     #[test]

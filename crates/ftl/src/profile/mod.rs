@@ -200,7 +200,7 @@ impl Profile {
     /// No such profile, an unreadable file, a key or value that is not allowed.
     pub fn load(name: &str) -> Result<Self, ProfileError> {
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
-            return Self::parse(text, &format!("profiles/{name}.toml"));
+            return Self::parse(text, name);
         }
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err(ProfileError::Unknown { name: name.into() });
