@@ -16,7 +16,7 @@ pub(super) struct Asked {
     /// Pages of the write buffer.
     pub(super) buffer_pages: f64,
     /// Free lines at which writes wait.
-    pub(super) foreground_lines: u32,
+    pub(super) foreground_lines: f64,
     /// Segments of the log of remaps in non-volatile memory; 0 without one.
     pub(super) segments: u32,
 }
@@ -55,14 +55,10 @@ pub(super) fn floors(asked: &Asked, config: &DriveConfig) -> Vec<AtFloor> {
     let segments = find("remap.log", "segments", asked.segments.into(), segments(config));
     // a drive has as many lines at any scale from that on at which blocks are at their floor
     let shrinks_below = FEWEST_PAGES.min(full) / full;
-    let lines = find(
-        "ftl.gc_foreground_percent",
-        "lines",
-        asked.foreground_lines.into(),
-        config.foreground_lines,
-    )
-    .filter(|_| scale.value() < shrinks_below)
-    .map(|floor| AtFloor { from_scale: floor.from_scale.min(shrinks_below), ..floor });
+    let lines =
+        find("ftl.gc_foreground_percent", "lines", asked.foreground_lines, config.foreground_lines)
+            .filter(|_| scale.value() < shrinks_below)
+            .map(|floor| AtFloor { from_scale: floor.from_scale.min(shrinks_below), ..floor });
     [pages, buffer, segments, lines].into_iter().flatten().collect()
 }
 

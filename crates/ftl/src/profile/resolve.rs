@@ -76,7 +76,9 @@ impl Profile {
         scaled: &Scaled,
     ) -> Result<DriveConfig, ProfileError> {
         let (shape, ftl) = (self.shape()?, &self.ftl);
-        let lines = |key, percent| self.lines(key, percent, scaled, shape);
+        let lines = |key, percent| {
+            Ok::<_, ProfileError>(self.lines(key, percent, scaled, shape)?.round() as u32)
+        };
         Ok(DriveConfig {
             shape,
             policy: self.policy(overrides)?,
@@ -144,11 +146,17 @@ impl Profile {
         scaled: &Scaled,
     ) -> Result<DriveConfig, ProfileError> {
         let geometry = scaled.geometry;
+        let percent = self.ftl.gc_foreground_percent;
         let asked = Asked {
             scale: Ratio::new(scale).unwrap_or(Ratio::ONE),
             full_pages_per_block: f64::from(geometry.pages_per_block) / scaled.blocks_by,
             buffer_pages: self.buffer_asked(overrides, scale, &geometry)?,
-            foreground_lines: config.foreground_lines,
+            foreground_lines: self.lines(
+                "ftl.gc_foreground_percent",
+                percent,
+                scaled,
+                config.shape,
+            )?,
             segments: segments(&config),
         };
         let config = config.checked().map_err(|source| self.config_error(source))?;
@@ -255,7 +263,7 @@ impl Profile {
         percent: f64,
         scaled: &Scaled,
         shape: LineShape,
-    ) -> Result<u32, ProfileError> {
+    ) -> Result<f64, ProfileError> {
         let percent = self.range(key, percent, 0.0, 1000.0)?;
         let all_bytes = scaled.geometry.raw_bytes();
         let bytes = match self.ftl.gc_percent_of.as_deref() {
@@ -267,7 +275,7 @@ impl Profile {
         };
         let line_pages = f64::from(shape.pages_per_line(&scaled.geometry));
         let line_bytes = line_pages * f64::from(scaled.geometry.page_bytes);
-        Ok((bytes as f64 / line_bytes * percent / 100.0).round() as u32)
+        Ok(bytes as f64 / line_bytes * percent / 100.0)
     }
 
     /// Garbage of a line that is cleaned in the background, in pages.
