@@ -260,11 +260,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return sensitivity::run(&experiment, arguments.jobs);
     }
     let (_, complaints) = perform(arguments, taken(), None)?;
-    if complaints.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::Failed(complaints.join("\ndovetail: ")))
-    }
+    Failure::of_each(&complaints)
 }
 
 /// Results of a call from another program; `words` are those of the command line that it stands for.
@@ -332,17 +328,20 @@ fn perform(
     // the table is shown though a file cannot be written: the work is not lost
     let mut told = Ok(());
     if is_worth_keeping {
-        told = (arguments.files.write(&results))
-            .and(fio_json::write_all(&fio_files, &labels, &results.runs))
-            .and(fio_json::write_logs(&outputs, &results.runs));
-        if to_stdout == 0 && watch.is_none() {
-            told = told.and(arguments.files.show(&results));
-        }
+        let is_shown = to_stdout == 0 && watch.is_none();
+        told = Failure::all([
+            arguments.files.write(&results),
+            fio_json::write_all(&fio_files, &labels, &results.runs),
+            fio_json::write_logs(&outputs, &results.runs),
+            if is_shown { arguments.files.show(&results) } else { Ok(()) },
+        ]);
     }
     if stop.is_set() {
-        return Err(told.err().unwrap_or_else(|| stopped_after(results.runs.len())));
+        Failure::all([told, Err(stopped_after(results.runs.len()))])?;
+    } else if told.is_err() {
+        Failure::all([told, Failure::of_each(&complaints)])?;
     }
-    told.map(|()| (results, complaints))
+    Ok((results, complaints))
 }
 
 /// Refuses before any run a workload that a stack cannot take.

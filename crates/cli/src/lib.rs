@@ -169,6 +169,24 @@ impl Failure {
     fn failed(error: impl std::fmt::Display) -> Self {
         Self::Failed(error.to_string())
     }
+
+    /// One failure that says what all say, and is of the first one's kind; `Ok` if none failed.
+    fn all<const N: usize>(done: [Result<(), Self>; N]) -> Result<(), Self> {
+        let mut failures = done.into_iter().filter_map(Result::err);
+        let Some(first) = failures.next() else { return Ok(()) };
+        Err(failures.fold(first, |all, next| {
+            let text = format!("{all}\ndovetail: {next}");
+            match all {
+                Self::Usage(_) => Self::Usage(text),
+                Self::Failed(_) => Self::Failed(text),
+            }
+        }))
+    }
+
+    /// The failure that says each of these; `Ok` if there is none.
+    fn of_each(messages: &[String]) -> Result<(), Self> {
+        if messages.is_empty() { Ok(()) } else { Err(Self::Failed(messages.join("\ndovetail: "))) }
+    }
 }
 
 /// Runs the command line of this process.

@@ -168,23 +168,25 @@ fn show(arguments: &RunArguments, outcome: LinuxOutcome) -> Result<(), Failure> 
         provenance: Some(provenance(taken())),
         ..Results::of(name, arguments.scale.value(), arguments.seed, vec![run])
     };
-    let written = arguments.files.write(&results);
-    if !to_stdout {
-        print(&output)?;
-        if let Some(recovery) = &recovery {
-            print(&recovered(recovery))?;
-        } else if arguments.power_cut.is_some() {
-            print("\nThe command ended before the power was to be cut.\n")?;
+    let way_back = match &recovery {
+        Some(recovery) => recovered(recovery),
+        None if arguments.power_cut.is_some() => {
+            "\nThe command ended before the power was to be cut.\n".into()
         }
-        arguments.files.show(&results)?;
-    }
-    written?;
-    match status {
+        None => String::new(),
+    };
+    let show = || {
+        print(&(output + &way_back))?;
+        arguments.files.show(&results)
+    };
+    let ended = match status {
         Some(status) if status != 0 => {
             Err(Failure::Failed(format!("the command ended with status {status}")))
         }
         _ => Ok(()),
-    }
+    };
+    let written = arguments.files.write(&results);
+    Failure::all([written, if to_stdout { Ok(()) } else { show() }, ended])
 }
 
 /// The way back from a power cut, in sentences.

@@ -199,15 +199,14 @@ fn perform(
     // the table is shown though a file cannot be written: the work is not lost
     let mut told = Ok(());
     if !results.runs.is_empty() {
-        told = arguments.files.write(&results);
-        if to_stdout == 0 && watch.is_none() {
-            told = told.and(arguments.files.show(&results));
-        }
+        let is_shown = to_stdout == 0 && watch.is_none();
+        told = Failure::all([
+            arguments.files.write(&results),
+            if is_shown { arguments.files.show(&results) } else { Ok(()) },
+        ]);
     }
-    if stop.is_set() {
-        return Err(told.err().unwrap_or_else(|| stopped_after(results.runs.len())));
-    }
-    told.map(|()| (results, failed))
+    let stopped = if stop.is_set() { Err(stopped_after(results.runs.len())) } else { Ok(()) };
+    Failure::all([told, stopped]).map(|()| (results, failed))
 }
 
 /// Results of a call that is one of many: nothing is shown or written, and its runs come one after

@@ -157,13 +157,11 @@ fn reproduce(
         }
     }
     let asked = |path: &Option<PathBuf>| path.clone().filter(|_| !all.is_empty());
-    // each file is written though another one cannot be
-    let written =
-        write_asked(asked(&arguments.csv).as_ref(), || csv_text(&rows))
-            .and(write_asked(asked(&arguments.report).as_ref(), || {
-                Ok(page.html(&provenance(taken())))
-            }));
-    finish(arguments, &all, &failures).and(written)
+    Failure::all([
+        write_asked(asked(&arguments.csv).as_ref(), || csv_text(&rows)),
+        write_asked(asked(&arguments.report).as_ref(), || Ok(page.html(&provenance(taken())))),
+        finish(arguments, &all, &failures),
+    ])
 }
 
 /// Figures that another program asked for, by name; `words` are those of the command line that it
@@ -245,8 +243,8 @@ fn finish(
 ) -> Result<(), Failure> {
     let text = || Ok(serde_json::to_string_pretty(all).map_err(Failure::failed)? + "\n");
     // an earlier file stays where no figure has finished
-    write_asked(arguments.json.as_ref().filter(|_| !all.is_empty()), text)?;
-    if failures.is_empty() { Ok(()) } else { Err(Failure::Failed(failures.join("\ndovetail: "))) }
+    let written = write_asked(arguments.json.as_ref().filter(|_| !all.is_empty()), text);
+    Failure::all([written, Failure::of_each(failures)])
 }
 
 fn sensitivity(

@@ -158,8 +158,10 @@ impl ResultFiles {
 
     /// Writes the files, each though another one fails.
     pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
-        write_asked(self.json.as_ref(), || json(results))
-            .and(write_asked(self.csv.as_ref(), || csv_out::text(results)))
-            .and(write_asked(self.report.as_ref(), || Ok(dovetail_report::html(results))))
+        Failure::all([
+            write_asked(self.json.as_ref(), || json(results)),
+            write_asked(self.csv.as_ref(), || csv_out::text(results)),
+            write_asked(self.report.as_ref(), || Ok(dovetail_report::html(results))),
+        ])
     }
 }

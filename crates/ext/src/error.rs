@@ -174,8 +174,8 @@ pub type Corrupt = dovetail_vfs::kit::Corrupt<Place, Ino, Damage>;
 pub enum Damage {
     /// The device ends before the volume.
     #[error(
-        "the volume has {expected} bytes, the device {found}: the image is cut short; what is there can be read in a \
-         copy that is made as long again (truncate -s {expected})"
+        "the volume has {expected} bytes, the device {found}: the image is cut short; what is there can be read from \
+         a copy that is extended to that size (truncate -s {expected})"
     )]
     Truncated {
         /// Bytes of the device.

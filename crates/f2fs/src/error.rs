@@ -251,8 +251,8 @@ pub type Corrupt = dovetail_vfs::kit::Corrupt<Place, Nid, Damage>;
 pub enum Damage {
     /// The device ends before the volume.
     #[error(
-        "the volume has {expected} blocks, the device {found}: the image is cut short; what is there can be read in a \
-         copy that is made as long again (truncate -s {})", expected * 4096
+        "the volume has {expected} blocks, the device {found}: the image is cut short; what is there can be read from \
+         a copy that is extended to that size (truncate -s {})", expected * 4096
     )]
     Truncated {
         /// Blocks of the device.

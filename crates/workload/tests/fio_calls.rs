@@ -211,7 +211,7 @@ fn files_are_synced_when_they_are_closed() {
     }
 }
 
-/// How often each size comes, in percent of the calls of its direction.
+/// Share of each size in the calls of its direction, in percent.
 fn shares_of_sizes(calls: &[String]) -> HashMap<(String, u64), f64> {
     let mut counts: HashMap<(String, u64), f64> = HashMap::new();
     let mut all: HashMap<String, f64> = HashMap::new();

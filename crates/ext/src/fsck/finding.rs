@@ -51,7 +51,7 @@ findings! {
     /// An entry of an extent tree and the node that it leads to begin at other blocks.
     ExtentStart: Error, { ino: Ino, found: u32, expected: u32 } => "inode {ino}: an entry of the extent tree begins at block {found}, the node below at {expected}";
     /// The extents of a leaf reach into those of the next one.
-    ExtentEnd: Error, { ino: Ino, found: u64, expected: u64 } => "inode {ino}: the extents of a leaf end at block {found}, and those of the next begin at {expected}";
+    ExtentEnd: Error, { ino: Ino, found: u64, expected: u64 } => "inode {ino}: the extents of a leaf end at block {found}, the leaf at {expected}";
     /// A link's target is not as long as its size.
     LinkTarget: Error, { ino: Ino } => "the target of link {ino} is not as long as its size";
     /// A block of attributes is used by another number of inodes than it says.

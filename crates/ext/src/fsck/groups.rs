@@ -55,10 +55,13 @@ impl<D: BlockDevice> Checker<D> {
     }
 
     /// Takes blocks for what a file holds. With the feature shared_blocks other files may hold the
-    /// same, but nothing else may lie there.
+    /// same, but not directories or inodes of the file system's own.
     pub(super) fn claim_content(&mut self, inode: &Inode, start: u64, count: u64) {
         let owner = || format!("inode {}", inode.ino);
-        if inode.is_dir() || !self.volume.superblock.ro_compat.has(RoCompat::SHARED_BLOCKS) {
+        let superblock = &self.volume.superblock;
+        let is_own = inode.ino < superblock.first_ino || inode.ino == superblock.orphan_file_ino;
+        let may_share = superblock.ro_compat.has(RoCompat::SHARED_BLOCKS);
+        if inode.is_dir() || is_own || !may_share {
             return self.claim(start, count, owner);
         }
         self.check_places_held(start, count);

@@ -57,9 +57,12 @@ impl<D: BlockDevice> Checker<D> {
         }
         let mut next = 0;
         while next < blocks {
-            let run = self.volume.run(&file, next);
-            // a damaged tree is told of with the inode
-            let Ok(run) = run else { return Ok(()) };
+            let run = match self.volume.run(&file, next) {
+                Ok(run) => run,
+                // a damaged tree is told of with the inode
+                Err(Error::Corrupt(_)) => return Ok(()),
+                Err(error) => return Err(error),
+            };
             let Some(start) = run.mapped.data() else {
                 let hole = Corrupt::check_equal(place, "holes in the orphan file", 1_u32, 0_u32);
                 self.decoded(hole);

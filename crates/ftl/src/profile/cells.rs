@@ -187,7 +187,7 @@ impl Profile {
         }))
     }
 
-    /// A block with fewer pages is read less often, so that a page's share stays.
+    /// Figures of read retries; the reads of a step shrink with the pages of a block.
     pub(super) fn retry(&self, blocks_by: f64) -> Result<Option<Retry>, ProfileError> {
         let Some(retry) = &self.retry else { return Ok(None) };
         let per = |key, each: f64| {
@@ -204,7 +204,7 @@ impl Profile {
         }))
     }
 
-    /// Reads of a block that wear its line out; fewer for a block with fewer pages.
+    /// Reads of a block after which its line is rewritten; they shrink with its pages.
     pub(super) fn refresh_reads(&self, blocks_by: f64) -> Result<Option<u32>, ProfileError> {
         let reads = self.retry.as_ref().and_then(|retry| retry.refresh_reads);
         let scaled = |reads: u32| ((f64::from(reads) * blocks_by).round() as u32).max(1);

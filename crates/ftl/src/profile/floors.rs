@@ -53,13 +53,22 @@ pub(super) fn floors(asked: &Asked, config: &DriveConfig) -> Vec<AtFloor> {
         find("flash.pages_per_block", "pages", full * scale.value(), geometry.pages_per_block);
     let buffer = find("host.write_buffer", "flash pages", asked.buffer_pages, config.buffer_pages);
     let segments = find("remap.log", "segments", asked.segments.into(), segments(config));
-    // a drive has as many lines at any scale from that on at which blocks are at their floor
-    let shrinks_below = FEWEST_PAGES.min(full) / full;
-    let lines =
-        find("ftl.gc_foreground_percent", "lines", asked.foreground_lines, config.foreground_lines)
-            .filter(|_| scale.value() < shrinks_below)
-            .map(|floor| AtFloor { from_scale: floor.from_scale.min(shrinks_below), ..floor });
-    [pages, buffer, segments, lines].into_iter().flatten().collect()
+    [pages, buffer, segments, lines(asked, config)].into_iter().flatten().collect()
+}
+
+/// The reserve of cleaning. Lines are as many as at full scale down to the scale at which blocks are
+/// at their floor; below it they are fewer, and the reserve may be a larger part of them.
+fn lines(asked: &Asked, config: &DriveConfig) -> Option<AtFloor> {
+    let from_scale = FEWEST_PAGES.min(asked.full_pages_per_block) / asked.full_pages_per_block;
+    let (value, asked_lines) = (f64::from(config.foreground_lines), asked.foreground_lines);
+    let is_at_floor = value - asked_lines >= 0.5 && asked.scale.value() < from_scale;
+    is_at_floor.then_some(AtFloor {
+        what: "ftl.gc_foreground_percent",
+        unit: "lines",
+        value,
+        asked: asked_lines,
+        from_scale,
+    })
 }
 
 #[cfg(test)]

@@ -331,23 +331,29 @@ mod tests {
     /// with more.
     #[test]
     fn lines_that_are_kept_free_are_of_the_spare_ones_or_of_all() {
-        let lines = |percent_of: &str, figures: [f64; 2], op, scale: &str| {
+        let lines = |name: &str, percent_of: &str, figures: [f64; 2], op, scale: &str| {
             let changes: [(&str, toml::Value); 3] = [
                 ("ftl.gc_percent_of", percent_of.into()),
                 ("ftl.gc_foreground_percent", figures[0].into()),
                 ("ftl.gc_background_percent", figures[1].into()),
             ];
-            let profile = builtin("femu-32g").with_figures(changes).unwrap();
+            let profile = builtin(name).with_figures(changes).unwrap();
             let scale = scale.parse().ok();
             let overrides = Overrides { scale, over_provisioning: op, ..Overrides::default() };
             let config = profile.resolve(&overrides).unwrap();
             (config.foreground_lines, config.background_lines)
         };
-        for scale in ["1", "1/4", "1/8", "1/16", "1/32", "1/64", "1/128"] {
-            let all = lines("all", [5.0, 25.0], None, scale);
-            assert_eq!(all, lines("spare", [45.0, 225.0], None, scale), "{scale}");
+        for name in builtin_profiles().filter(|name| name.starts_with("femu-32g")) {
+            for scale in ["1", "1/4", "1/8", "1/16", "1/32", "1/64"] {
+                let all = lines(name, "all", [5.0, 25.0], None, scale);
+                assert_eq!(
+                    all,
+                    lines(name, "spare", [45.0, 225.0], None, scale),
+                    "{name}, {scale}"
+                );
+            }
         }
-        let at = |op| lines("all", [5.0, 25.0], Some(op), "1").1;
+        let at = |op| lines("femu-32g", "all", [5.0, 25.0], Some(op), "1").1;
         assert!((f64::from(at(100.0)) / f64::from(at(50.0)) - 200.0 / 150.0).abs() < 0.01);
     }
 

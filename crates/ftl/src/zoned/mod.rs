@@ -65,7 +65,7 @@ pub struct ZonedDrive {
     to_erase: VecDeque<(SimTime, BlockId)>,
     /// Zones whose records are to be written, and from when on.
     to_record: VecDeque<(SimTime, u32)>,
-    /// The ends of resets that take time, of zones that were not written since.
+    /// The ends of resets that may be under way.
     resets: BTreeMap<u32, SimTime>,
     /// The time of the last write of records.
     last_record: SimTime,

@@ -122,7 +122,8 @@ impl FioOutput {
 
     /// Begin and end of what is measured of each job. Groups of one phase run at a time; the next
     /// phase begins when the last one has ended. A job waits for the one that its `wait_for` names,
-    /// for its `startdelay`, and for its `ramp_time`.
+    /// and for its `startdelay`, which counts from the begin of the run; what comes behind its
+    /// `ramp_time` is measured.
     fn spans(&self, file: &JobFile, begin: SimTime) -> Vec<(SimTime, SimTime)> {
         let phases = file.phases();
         let (mut phase, mut phase_begin, mut last_end) = (0, begin, begin);
@@ -133,9 +134,11 @@ impl FioOutput {
             if of_job > phase {
                 (phase, phase_begin) = (of_job, last_end);
             }
-            let waits_for = file.waits_for(&job.jobname).and_then(|name| ends.get(name));
-            let from = waits_for.map_or(phase_begin, |&end| phase_begin.max(end))
-                + SimSpan::from_ns(file.start_delay_ns(&job.jobname));
+            let name = &job.jobname;
+            let waited = file.waits_for(name).and_then(|name| ends.get(name)).copied();
+            let delayed = begin + SimSpan::from_ns(file.start_delay_ns(name));
+            let starts = phase_begin.max(waited.unwrap_or(begin)).max(delayed);
+            let from = starts + SimSpan::from_ns(file.ramp_ns(name));
             let to = from + job.runtime();
             last_end = last_end.max(to);
             let end = ends.entry(&job.jobname).or_insert(to);
@@ -174,10 +177,10 @@ mod tests {
             text,
             vec![job("a", 0, 300), job("b", 1, 200), job("c", 2, 50), job("d", 2, 100)],
         );
-        assert_eq!(found.elapsed, SimSpan::from_ms(300 + 1100));
+        assert_eq!(found.elapsed, SimSpan::from_ms(1100));
         let starts: Vec<u64> =
             found.threads.iter().map(|thread| thread.span.unwrap().0.as_ns() / 1_000_000).collect();
-        assert_eq!(starts, [0, 0, 300, 1300]);
+        assert_eq!(starts, [0, 0, 300, 1000]);
         assert_eq!(found.threads[0].latencies.count(), 3);
         assert_eq!(found.threads[0].written_bytes, 8192);
     }
@@ -189,8 +192,8 @@ mod tests {
         let found = records(text, vec![job("a", 0, 300), job("b", 0, 200)]);
         let begins: Vec<u64> =
             found.threads.iter().map(|thread| thread.span.unwrap().0.as_ns() / 1_000_000).collect();
-        assert_eq!(begins, [1000, 1300 + 2000 + 4000]);
-        assert_eq!(found.elapsed, SimSpan::from_ms(7500));
+        assert_eq!(begins, [1000, 2000 + 4000]);
+        assert_eq!(found.elapsed, SimSpan::from_ms(6200));
     }
 
     #[test]

@@ -122,11 +122,14 @@ impl JobFile {
         self.named(name).find_map(|settings| settings.wait_for.as_deref())
     }
 
-    /// The longest time until what a job of that name does is measured (`startdelay` and
-    /// `ramp_time`), in ns.
+    /// The longest time after which a job of that name begins (`startdelay`), in ns.
     pub fn start_delay_ns(&self, name: &str) -> u64 {
-        let delays = self.named(name).map(|it| it.startdelay_ns.1.saturating_add(it.ramp_ns));
-        delays.max().unwrap_or(0)
+        self.named(name).map(|settings| settings.startdelay_ns.1).max().unwrap_or(0)
+    }
+
+    /// The longest time that a job of that name is not measured (`ramp_time`), in ns.
+    pub fn ramp_ns(&self, name: &str) -> u64 {
+        self.named(name).map(|settings| settings.ramp_ns).max().unwrap_or(0)
     }
 
     fn named(&self, name: &str) -> impl Iterator<Item = &Settings> {

@@ -7,7 +7,7 @@ use super::value::{Extent, Value};
 /// Options whose value is an amount: a size, a range of sizes, or a share of one.
 const SIZES: [&str; 5] = ["size", "io_size", "filesize", "offset", "offset_increment"];
 
-/// Honoured options that who runs fio chooses: the seed, and what is shown.
+/// Honoured options that the caller of fio sets itself: the seed, and what is shown.
 const CHOSEN: [&str; 7] = [
     "randseed",
     "clat_percentiles",
