@@ -530,15 +530,16 @@ impl DriveConfig {
     }
 
     fn check_addresses(&self) -> Result<(), ConfigError> {
+        if let Some(addresses) = self.addresses {
+            if !(self.user_blocks..=AREAS * AREA_BLOCKS).contains(&addresses) {
+                return Err(ConfigError::Addresses(addresses));
+            }
+            if !self.scheme.sparse {
+                return Err(ConfigError::DenseMap(self.scheme.name));
+            }
+        }
         if self.host_pages() > self.scheme.reach {
             return Err(ConfigError::BeyondMap(self.scheme.name));
-        }
-        let Some(addresses) = self.addresses else { return Ok(()) };
-        if !(self.user_blocks..=AREAS * AREA_BLOCKS).contains(&addresses) {
-            return Err(ConfigError::Addresses(addresses));
-        }
-        if !self.scheme.sparse {
-            return Err(ConfigError::DenseMap(self.scheme.name));
         }
         Ok(())
     }
