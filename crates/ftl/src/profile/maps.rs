@@ -33,16 +33,16 @@ impl Profile {
         scale: f64,
     ) -> Result<DriveConfig, ProfileError> {
         let access = self.int("ftl.map_access_ns", self.ftl.map_access_ns, 0, 1_000_000_000)?;
-        Ok(DriveConfig {
+        let config = DriveConfig {
             addresses: self.addresses(overrides)?,
             scheme: self.scheme(overrides)?,
             map_access: SimSpan::from_ns(access.into()),
             map_cache: self.map_cache(overrides, scale, &config.nand.geometry)?,
             log_block: self.log_block(overrides)?,
             remap: self.remap(scale)?,
-            devirtualize: self.devirtualize(overrides)?,
             ..config
-        })
+        };
+        Ok(DriveConfig { devirtualize: self.devirtualize(overrides, &config)?, ..config })
     }
 
     fn addresses(&self, overrides: &Overrides) -> Result<Option<u64>, ProfileError> {
@@ -146,10 +146,17 @@ impl Profile {
         Ok(Some(RemapConfig { limits, store }))
     }
 
-    /// With a map of another kind than the profile's it may be impossible, which leaves it out.
-    fn devirtualize(&self, overrides: &Overrides) -> Result<Option<u32>, ProfileError> {
-        let sparse = overrides.map.is_none() || self.scheme(overrides)?.sparse;
-        let renames = self.remap.as_ref().and_then(|remap| remap.renames).filter(|_| sparse);
+    /// With another map or other addresses than the profile's it may be impossible, which leaves it
+    /// out: the map must hold the addresses of the flash behind the host's.
+    fn devirtualize(
+        &self,
+        overrides: &Overrides,
+        config: &DriveConfig,
+    ) -> Result<Option<u32>, ProfileError> {
+        let is_its_own = overrides.map.is_none() && overrides.addresses.is_none();
+        let pages = config.host_pages() + u64::from(config.nand.geometry.pages());
+        let can = is_its_own || config.scheme.sparse && pages <= config.scheme.reach;
+        let renames = self.remap.as_ref().and_then(|remap| remap.renames).filter(|_| can);
         renames.map(|renames| self.int("remap.renames", renames, 1, 1 << 16)).transpose()
     }
 

@@ -357,6 +357,18 @@ mod tests {
         assert!((f64::from(at(100.0)) / f64::from(at(50.0)) - 200.0 / 150.0).abs() < 0.01);
     }
 
+    #[test]
+    fn a_drive_renames_where_its_map_holds_the_addresses_of_its_flash() {
+        let renames = |map: &str, addresses: &str| {
+            let (map, addresses) = (Some(map.to_owned()), Some(addresses.to_owned()));
+            let scale = "1/8".parse().ok();
+            let overrides = Overrides { scale, map, addresses, ..Overrides::default() };
+            builtin("fsdv-5g").resolve(&overrides).unwrap().devirtualize.is_some()
+        };
+        assert!(renames("interval", "capacity") && renames("hash", "iplfs"));
+        assert!(!renames("interval", "iplfs") && !renames("page", "capacity"));
+    }
+
     /// A block of a sixteenth of the pages takes a sixteenth of the reads.
     #[test]
     fn reads_that_wear_a_block_out_shrink_with_its_pages() {
