@@ -1,6 +1,6 @@
 //! Writing to non-volatile memory (`ownership/nvm.rs`), and its planned power cuts.
 
-use dovetail_block::DeviceError;
+use dovetail_block::{DeviceError, Lba};
 use dovetail_nand::Seq;
 use dovetail_time::{SimSpan, SimTime};
 
@@ -99,7 +99,7 @@ impl Drive {
         self.ownership.apply(end, seq, moves);
         if self.nvm().is_some() {
             deaths(moves).for_each(|lpn| self.put_record(end, Record::of_page(lpn, seq)));
-            self.journal.seal();
+            self.journal.note_versions(moves.iter().map(|it| Lba(it.to.0)));
         }
     }
 }

@@ -85,8 +85,8 @@ pub(crate) struct Bitmap {
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     pending: Vec<Record>,
-    /// A remap may have made a version, without programming one, since the last record was begun:
-    /// that record keeps its number.
+    /// A remap may have made a version of a block of the last record, without programming one and
+    /// with no smaller number: that record keeps its number.
     is_sealed: bool,
     /// Bitmap pages in whose range something has died since they were last written.
     touched: Bits,
@@ -193,10 +193,11 @@ impl Journal {
         None
     }
 
-    /// Lets the last record keep its number: a remap has made versions that have its number or a
-    /// later one.
-    pub(crate) fn seal(&mut self) {
-        self.is_sealed = true;
+    /// A remap has made versions of these blocks, and its deaths are noted: the last record keeps
+    /// its number if it tells of one of them.
+    pub(crate) fn note_versions(&mut self, mut made: impl Iterator<Item = Lba>) {
+        let Some(last) = self.pending.last() else { return };
+        self.is_sealed |= made.any(|lba| (last.range.start..last.range.end()).contains(&lba));
     }
 
     /// The records that are not on flash.
@@ -212,7 +213,7 @@ impl Journal {
     /// Takes over the records that survived a power cut elsewhere.
     pub(crate) fn adopt(&mut self, records: Vec<Record>) {
         self.pending = records;
-        self.seal();
+        self.is_sealed = true;
     }
 
     /// Records that are not on flash.
