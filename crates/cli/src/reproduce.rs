@@ -156,10 +156,12 @@ fn reproduce(
             Err(error) => failures.push(failed(arguments, figure, &error)),
         }
     }
-    let asked = |path: &Option<PathBuf>| path.clone().filter(|_| !all.is_empty());
+    let has_any = !all.is_empty();
     Failure::all([
-        write_asked(asked(&arguments.csv).as_ref(), || csv_text(&rows)),
-        write_asked(asked(&arguments.report).as_ref(), || Ok(page.html(&provenance(taken())))),
+        write_asked(arguments.csv.as_ref().filter(|_| has_any), || csv_text(&rows)),
+        write_asked(arguments.report.as_ref().filter(|_| has_any), || {
+            Ok(page.html(&provenance(taken())))
+        }),
         finish(arguments, &all, &failures),
     ])
 }
