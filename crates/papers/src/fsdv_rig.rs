@@ -372,27 +372,17 @@ pub(crate) fn no_runs(setting: &Setting<'_>) -> Results {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
+    use crate::with_setting;
 
     #[test]
     fn a_run_over_all_files_halves_the_map_and_leaves_maps_that_agree() {
-        let stop = AtomicBool::new(false);
-        let scale = "1/64".parse().unwrap();
-        let setting = Setting {
-            scale,
-            seed: 1,
-            threads: 1,
-            stop: &stop,
-            clock: None,
-            changes: &crate::Changes::default(),
-            finished: None,
-        };
-        let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], &setting).unwrap();
-        let before = rig.map_bytes();
-        rig.devirtualize(SimSpan::ZERO, Unit::MetadataBlock).unwrap();
-        rig.check();
-        assert!(rig.map_bytes() * 2 < before);
+        with_setting("1/64", |setting| {
+            let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], setting).unwrap();
+            let before = rig.map_bytes();
+            rig.devirtualize(SimSpan::ZERO, Unit::MetadataBlock).unwrap();
+            rig.check();
+            assert!(rig.map_bytes() * 2 < before);
+        });
     }
 }

@@ -270,26 +270,15 @@ fn shown(seen: &Seen) -> Comparison {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
-
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
+    use crate::with_setting;
 
     #[test]
     fn every_way_has_a_drive() {
-        let (stop, changes) = (AtomicBool::new(false), crate::Changes::default());
-        let setting = Setting {
-            scale: "1/8".parse().unwrap(),
-            seed: 1,
-            threads: 1,
-            stop: &stop,
-            clock: None,
-            changes: &changes,
-            finished: None,
-        };
-        for way in ways() {
-            assert!(way.drive(&setting).is_ok(), "{}", way.name);
-        }
+        with_setting("1/8", |setting| {
+            for way in ways() {
+                assert!(way.drive(setting).is_ok(), "{}", way.name);
+            }
+        });
     }
 }

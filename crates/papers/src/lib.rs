@@ -448,6 +448,20 @@ fn direction(
     Comparison { what: what.into(), paper: paper.into(), ours, rule: "direction".into(), agrees }
 }
 
+/// Work of a test at a scale.
+#[cfg(test)]
+pub(crate) fn with_setting<R>(scale: &str, work: impl FnOnce(&Setting<'_>) -> R) -> R {
+    work(&Setting {
+        scale: scale.parse().unwrap_or(Ratio::ONE),
+        seed: 1,
+        threads: 1,
+        stop: &AtomicBool::new(false),
+        clock: None,
+        changes: &Changes::default(),
+        finished: None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
