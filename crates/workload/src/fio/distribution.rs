@@ -12,7 +12,7 @@ const DISTRIBUTION: Expected = "random, zipf:THETA, pareto:H, normal:DEVIATION, 
                                 zoned_abs:ACCESS/SIZE:..";
 const THETA: Expected = "a theta above 0, up to 100 and other than 1, such as zipf:1.2";
 const POWER: Expected = "an h between 0 and 1, such as pareto:0.2";
-const DEVIATION: Expected = "a deviation from 0 to 100 percent, such as normal:20";
+const DEVIATION: Expected = "a deviation from 0 to below 100 percent, such as normal:20";
 const CENTER: Expected = "a center from 0 to 1 behind the last colon";
 const ZONES: Expected =
     "up to 256 pairs such as 60/10:40/90; the first numbers add up to 100, and so do the shares";
@@ -29,14 +29,14 @@ pub(super) enum Distribution {
     /// The k-th most frequent block comes `k^theta` times less often than the first.
     Zipf {
         theta: f64,
-        /// Position of the most frequent block, as a share of the file; `None` scatters the blocks.
+        /// Position of the most frequent block, as a share of the file; `None` draws one.
         center: Option<f64>,
     },
     /// A share of `1 - h` of the calls goes to a share of `h` of the blocks, and so on within
     /// these.
     Pareto { h: f64, center: Option<f64> },
-    /// The deviation is in percent of the file.
-    Normal { deviation: f64, center: f64 },
+    /// The mean of twelve numbers, and a uniform one of so many percent of the file.
+    Normal { deviation: f64 },
     /// Zones for reads, writes and trims.
     Zoned([Vec<Zone>; 3]),
 }
@@ -67,6 +67,7 @@ impl Distribution {
             "pareto" if split.is_none() => Ok(Self::Pareto { h: POWER_DEFAULT, center: None }),
             "zipf" => zipf(rest),
             "pareto" => pareto(rest),
+            "normal" if split.is_none() => Ok(Self::Normal { deviation: 0.0 }),
             "normal" => normal(rest),
             "zoned" => Ok(Self::Zoned(
                 rest.triple(Default::default(), |zones| parse_zones(zones, percent_zone))?,
@@ -124,10 +125,11 @@ fn pareto(value: Value<'_>) -> Result<Distribution, Expected> {
 }
 
 fn normal(value: Value<'_>) -> Result<Distribution, Expected> {
-    let (deviation, center) = parameters(value)?;
+    // fio takes a center, too, by which it turns blocks that are scattered anyway
+    let (deviation, _) = parameters(value)?;
     let deviation =
-        deviation.fraction().ok().filter(|d| (0.0..=100.0).contains(d)).ok_or(DEVIATION)?;
-    Ok(Distribution::Normal { deviation, center: center.unwrap_or(0.5) })
+        deviation.fraction().ok().filter(|d| (0.0..100.0).contains(d)).ok_or(DEVIATION)?;
+    Ok(Distribution::Normal { deviation })
 }
 
 fn parse_zones(
@@ -221,7 +223,7 @@ mod tests {
             Ok(Distribution::Zipf { theta: 1.2, center: Some(0.25) })
         );
         assert_eq!(parse("pareto:0.2"), Ok(Distribution::Pareto { h: 0.2, center: None }));
-        assert_eq!(parse("normal:20"), Ok(Distribution::Normal { deviation: 20.0, center: 0.5 }));
+        assert_eq!(parse("normal:20"), Ok(Distribution::Normal { deviation: 20.0 }));
         assert!(
             matches!(parse("zoned:60/10:30/20:10/70"), Ok(Distribution::Zoned(zones)) if zones[2].len() == 3)
         );
@@ -230,13 +232,13 @@ mod tests {
             "",
             "zipf:",
             "pareto:",
-            "normal",
+            "normal:",
             "zipf:1",
             "zipf:-1",
             "zipf:nan",
             "zipf:1.2:2",
             "pareto:1.2",
-            "normal:200",
+            "normal:100",
             "zoned:60/10",
             "zoned:60/60:40/60",
             "zoned:/10:/90",
@@ -251,6 +253,7 @@ mod tests {
     fn parameters_and_shares_that_are_left_open_are_those_of_fio() {
         assert_eq!(parse("zipf"), parse("zipf:1.1"));
         assert_eq!(parse("pareto"), parse("pareto:0.2"));
+        assert_eq!(parse("normal"), parse("normal:0:0.2"));
         assert_eq!(parse("zoned:50/10:50/"), parse("zoned:50/10:50/90"));
         assert_eq!(parse("zoned:50/20:25/0:25"), parse("zoned:50/20:25/40:25/40"));
     }

@@ -13,7 +13,10 @@ use super::permutation::Permutation;
 pub(super) struct Sampler {
     blocks: u64,
     shape: Shape,
-    placement: Placement,
+    /// Position of each rank. As with fio, ranks that follow each other are far apart.
+    scattered: Permutation,
+    /// Added to that, around the end.
+    shift: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -21,40 +24,30 @@ enum Shape {
     Zipf(Zipf),
     /// The exponent: log(h) / log(1 - h).
     Pareto(f64),
-    /// Deviation and center in blocks.
-    Normal(f64, f64),
-}
-
-/// Position of the most frequent block, and of those that follow it in rank.
-#[derive(Clone, Debug)]
-enum Placement {
-    /// Anywhere.
-    Scattered(Permutation),
-    /// From this block on, around the end.
-    From(u64),
+    /// Width in blocks of what is added to a mean of twelve.
+    Normal(u64),
 }
 
 impl Sampler {
     /// `None` for distributions that are uniform, in parts at least.
     pub(super) fn new(distribution: &Distribution, blocks: u64, rng: &mut Rng) -> Option<Self> {
-        let mut place = |center: Option<f64>| match center {
-            Some(center) => Placement::From((center * blocks as f64) as u64),
-            None => Placement::Scattered(Permutation::new(blocks, rng)),
-        };
-        let (shape, placement) = match *distribution {
+        let (shape, center) = match *distribution {
             Distribution::Uniform | Distribution::Zoned(_) => return None,
-            Distribution::Zipf { theta, center } => {
-                (Shape::Zipf(Zipf::new(blocks, theta)), place(center))
-            }
+            Distribution::Zipf { theta, center } => (Shape::Zipf(Zipf::new(blocks, theta)), center),
             Distribution::Pareto { h, center } => {
-                (Shape::Pareto(libm::log(h) / libm::log(1.0 - h)), place(center))
+                (Shape::Pareto(libm::log(h) / libm::log(1.0 - h)), center)
             }
-            Distribution::Normal { deviation, center } => {
-                let blocks = blocks as f64;
-                (Shape::Normal(deviation / 100.0 * blocks, center * blocks), Placement::From(0))
+            Distribution::Normal { deviation } => {
+                let width = libm::ceil(blocks as f64 * deviation / 100.0) as u64;
+                (Shape::Normal(width.min(blocks / 2)), None)
             }
         };
-        Some(Self { blocks, shape, placement })
+        let scattered = Permutation::new(blocks, rng);
+        let shift = center.map_or(0, |center| {
+            let at = (center * blocks as f64) as u64;
+            (at + blocks - scattered.apply(0)) % blocks
+        });
+        Some(Self { blocks, shape, scattered, shift })
     }
 
     pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
@@ -63,16 +56,9 @@ impl Sampler {
             Shape::Pareto(exponent) => {
                 (libm::pow(unit(rng), *exponent) * (self.blocks - 1) as f64) as u64 % self.blocks
             }
-            Shape::Normal(deviation, center) => {
-                let block = center + deviation * standard_normal(rng);
-                libm::fmod(block + self.blocks as f64 * 1e3, self.blocks as f64) as u64
-                    % self.blocks
-            }
+            Shape::Normal(width) => normal(self.blocks, *width, rng),
         };
-        match &self.placement {
-            Placement::Scattered(permutation) => permutation.apply(rank),
-            Placement::From(first) => (rank + first) % self.blocks,
-        }
+        (self.scattered.apply(rank) + self.shift) % self.blocks
     }
 }
 
@@ -81,10 +67,18 @@ pub(super) fn unit(rng: &mut Rng) -> f64 {
     ((rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// Box and Muller, "A note on the generation of random normal deviates", 1958.
-fn standard_normal(rng: &mut Rng) -> f64 {
-    let radius = libm::sqrt(-2.0 * libm::log(unit(rng)));
-    radius * libm::cos(std::f64::consts::TAU * unit(rng))
+/// fio's normal distribution of ranks (its logs, 3.33): the mean of twelve uniform numbers, which
+/// alone deviates by a twelfth of the blocks, and a uniform one of the width given. That one is
+/// halved until the sum is a block.
+fn normal(blocks: u64, width: u64, rng: &mut Rng) -> u64 {
+    const NUMBERS: u64 = 12;
+    let sum: u64 = (0..NUMBERS).map(|_| rng.below(blocks + 1)).sum();
+    let mean = sum.div_ceil(NUMBERS) as i64;
+    let mut off = if width > 0 { rng.below(width) as i64 - (width / 2) as i64 } else { 0 };
+    while off != 0 && !(0..blocks as i64).contains(&(mean + off)) {
+        off /= 2;
+    }
+    (mean + off) as u64 % blocks
 }
 
 /// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
@@ -144,10 +138,14 @@ mod tests {
 
     /// Number of draws of each block, most frequent first.
     fn counts(distribution: &Distribution, blocks: u64) -> Vec<u64> {
+        counts_of(DRAWS, distribution, blocks)
+    }
+
+    fn counts_of(draws: usize, distribution: &Distribution, blocks: u64) -> Vec<u64> {
         let mut rng = Rng::new(5);
         let sampler = Sampler::new(distribution, blocks, &mut rng).unwrap();
         let mut counts = vec![0; blocks as usize];
-        for _ in 0..DRAWS {
+        for _ in 0..draws {
             counts[sampler.draw(&mut rng) as usize] += 1;
         }
         counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
@@ -178,13 +176,37 @@ mod tests {
     }
 
     #[test]
-    fn normal_is_centered() {
+    fn normal_has_the_frequencies_of_fio() {
+        // Shares of the 100, 200 and 400 most frequent of 1,024 blocks in logs of fio 3.33:
+        // rw=randread, bs=1m, filesize=1g, norandommap, ioengine=null, number_ios=40000.
+        const CALLS: usize = 40_000;
+        for (deviation, shares) in [
+            (0.0, [0.438, 0.755, 0.983]),
+            (20.0, [0.367, 0.656, 0.950]),
+            (60.0, [0.214, 0.405, 0.734]),
+        ] {
+            let counts = counts_of(CALLS, &Distribution::Normal { deviation }, 1024);
+            for (most, share) in [100, 200, 400].into_iter().zip(shares) {
+                let ours = counts[..most].iter().sum::<u64>() as f64 / CALLS as f64;
+                assert!((ours - share).abs() < 0.01, "{deviation} {most}: {ours}, fio {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_center_moves_the_most_frequent_block_and_scatters_the_others() {
         let mut rng = Rng::new(5);
-        let sampler =
-            Sampler::new(&Distribution::Normal { deviation: 10.0, center: 0.5 }, 1000, &mut rng)
-                .unwrap();
-        let near = (0..DRAWS).filter(|_| (400..600).contains(&sampler.draw(&mut rng))).count();
-        assert!((0.67..0.70).contains(&(near as f64 / DRAWS as f64)), "{near}");
+        let zipf = Distribution::Zipf { theta: 1.2, center: Some(0.2) };
+        let sampler = Sampler::new(&zipf, 1000, &mut rng).unwrap();
+        let mut counts = [0_u64; 1000];
+        for _ in 0..DRAWS {
+            counts[sampler.draw(&mut rng) as usize] += 1;
+        }
+        let most = counts.iter().enumerate().max_by_key(|(_, count)| **count).unwrap();
+        assert_eq!(most.0, 200);
+        // 36 % if the ranks stood side by side
+        let beside: u64 = counts[201..220].iter().sum();
+        assert!((beside as f64) < 0.1 * DRAWS as f64, "{beside}");
     }
 
     #[test]
@@ -195,8 +217,8 @@ mod tests {
                 Distribution::Zipf { theta: 100.0, center: Some(1.0) },
                 Distribution::Zipf { theta: 0.01, center: None },
                 Distribution::Pareto { h: 0.99, center: Some(1.0) },
-                Distribution::Normal { deviation: 100.0, center: 1.0 },
-                Distribution::Normal { deviation: 0.0, center: 0.0 },
+                Distribution::Normal { deviation: 99.0 },
+                Distribution::Normal { deviation: 0.0 },
             ] {
                 let sampler = Sampler::new(&distribution, blocks, &mut rng).unwrap();
                 assert!((0..1000).all(|_| sampler.draw(&mut rng) < blocks), "{distribution:?}");
