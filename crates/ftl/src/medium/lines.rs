@@ -9,6 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use dovetail_nand::{BlockId, CellMode, Divisor, Geometry, Ppn, Seq, Timing};
 
+use super::fill_order::FillOrder;
 use crate::bits::Bits;
 
 /// The number of a line.
@@ -113,25 +114,12 @@ impl WordLines {
             one_shot: timing.cells.is_some_and(|cells| cells.one_shot),
         }
     }
-}
 
-/// The order in which the pages of a line are filled.
-#[derive(Clone, Copy, Debug)]
-enum Order {
-    /// The pages of one index in all blocks, then those of the next.
-    Rows,
-    /// A word line of each die after the other.
-    WordLines,
-    /// Those of the one block.
-    Block,
-}
-
-impl Order {
-    fn of(shape: LineShape, word_lines: WordLines) -> Self {
-        match shape {
-            LineShape::Superblock if word_lines.native_at_once > 1 => Self::WordLines,
-            LineShape::Superblock => Self::Rows,
-            LineShape::Block => Self::Block,
+    /// Pages that each plane of a die programs in one go, in a line of that mode.
+    pub(super) fn at_once(self, mode: CellMode) -> u32 {
+        match mode {
+            CellMode::Native => self.native_at_once,
+            CellMode::Single => self.single_at_once,
         }
     }
 }
@@ -141,7 +129,7 @@ impl Order {
 pub struct Lines {
     geometry: Geometry,
     shape: LineShape,
-    order: Order,
+    order: FillOrder,
     word_lines: WordLines,
     pages_per_line: u32,
     /// Pages of a line that is filled at one bit a cell.
@@ -185,7 +173,7 @@ impl Lines {
         Self {
             geometry,
             shape,
-            order: Order::of(shape, word_lines),
+            order: FillOrder::of(&geometry, shape, word_lines),
             word_lines,
             pages_per_line,
             pages_per_single: pages_per_line / word_lines.bits,
@@ -249,17 +237,9 @@ impl Lines {
         line.is_closed_since(at) && line.mode == CellMode::Single
     }
 
-    /// Pages that each plane of a die programs in one go, in a line of that mode.
-    fn at_once(&self, mode: CellMode) -> u32 {
-        match mode {
-            CellMode::Native => self.word_lines.native_at_once,
-            CellMode::Single => self.word_lines.single_at_once,
-        }
-    }
-
     /// Pages that a die programs in one go in a line of that mode, if it has as many.
     pub(crate) fn pages_at_once(&self, mode: CellMode) -> u32 {
-        match self.at_once(mode) {
+        match self.word_lines.at_once(mode) {
             1 => 1,
             pages => self.geometry.planes_per_die * pages,
         }
@@ -270,13 +250,13 @@ impl Lines {
     pub(crate) fn least_at_once(&self, mode: CellMode) -> u32 {
         match mode {
             CellMode::Native if self.word_lines.one_shot => self.pages_at_once(mode),
-            _ => self.at_once(mode),
+            _ => self.word_lines.at_once(mode),
         }
     }
 
     /// Pages of a line of that mode that all units program in one go.
     pub(crate) fn pages_in_row(&self, mode: CellMode) -> u32 {
-        self.geometry.units() * self.at_once(mode)
+        self.geometry.units() * self.word_lines.at_once(mode)
     }
 
     /// Returns how blocks form lines.
@@ -293,10 +273,16 @@ impl Lines {
     /// Page `index` of a line, in the order in which it is filled.
     #[inline(always)] // one branch and an addition, in loops over lines
     pub(crate) fn page(&self, line: LineId, index: u32) -> Ppn {
-        match self.order {
-            Order::Rows => Ppn(line.0 * self.pages_per_line + index),
-            Order::WordLines => Ppn(line.0 * self.pages_per_line + self.place(line, index)),
-            Order::Block => self.geometry.ppn(BlockId(line.0), index),
+        match &self.order {
+            FillOrder::Rows => Ppn(line.0 * self.pages_per_line + index),
+            FillOrder::WordLines { native, single } => {
+                let row = match self.mode(line) {
+                    CellMode::Native => native,
+                    CellMode::Single => single,
+                };
+                Ppn(line.0 * self.pages_per_line + row.place(index))
+            }
+            FillOrder::Block => self.geometry.ppn(BlockId(line.0), index),
         }
     }
 
@@ -305,7 +291,7 @@ impl Lines {
     pub(crate) fn next_valid(&self, line: LineId, from: u32) -> Option<u32> {
         let pages = self.pages_in(line);
         match self.order {
-            Order::Rows => {
+            FillOrder::Rows => {
                 let first = u64::from(line.0 * self.pages_per_line);
                 let ahead = first + u64::from(from)..first + u64::from(pages);
                 let found = self.valid.next(ahead.start, ahead.end)?;
@@ -320,7 +306,7 @@ impl Lines {
     #[inline]
     pub(crate) fn each_valid(&self, line: LineId, from: u32, most: u32, mut show: impl FnMut(Ppn)) {
         let pages = self.pages_in(line);
-        if let Order::Rows = self.order {
+        if let FillOrder::Rows = self.order {
             let first = line.0 * self.pages_per_line;
             let (mut next, end) = (u64::from(first + from), u64::from(first + pages));
             for _ in 0..most {
@@ -332,19 +318,6 @@ impl Lines {
         }
         let in_order = (from..pages).map(|index| self.page(line, index));
         in_order.filter(|ppn| self.is_valid(*ppn)).take(most as usize).for_each(show);
-    }
-
-    /// The place of a page among those of its line: one die after the other fills what it programs
-    /// in one go on all its planes, page by page of the chip.
-    #[inline(never)]
-    fn place(&self, line: LineId, index: u32) -> u32 {
-        let (planes, at_once) = (self.geometry.planes_per_die, self.at_once(self.mode(line)));
-        let (units, parts) = (self.geometry.units(), self.word_lines.single_at_once);
-        let (row, in_row) = (index / (units * at_once), index % (units * at_once));
-        let (die, in_die) = (in_row / (planes * at_once), in_row % (planes * at_once));
-        let (chip_page, part) = (in_die / parts, in_die % parts);
-        let page = row * at_once + chip_page / planes * parts + part;
-        page * units + chip_page % planes * (units / planes) + die
     }
 
     /// The line that a page lies in.

@@ -8,6 +8,7 @@
 
 mod bad_blocks;
 mod erase;
+mod fill_order;
 mod frontier;
 pub mod lines;
 mod log_lines;
