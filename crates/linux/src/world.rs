@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use dovetail_block::BlockDevice;
 use dovetail_serve::Export;
-use dovetail_serve::vhost::{BlockTarget, Done, Kind, Message, Notify, VhostError};
+use dovetail_serve::vhost::{BlockTarget, Done, Kind, Message, Notify, Stage, VhostError};
 use dovetail_time::{SimSpan, SimTime};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -66,7 +66,9 @@ pub struct World<'a, D> {
 /// A thing that happened at the drive.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A request was taken.
+    /// A request is taken now.
+    Arrival,
+    /// The drive has carried a request out.
     Request(&'a Done),
     /// The guest's script has come to a mark.
     Mark(&'a str),
@@ -299,9 +301,12 @@ impl<'a, D: BlockDevice> Connected<'a, D> {
         }
         let limit = self.request_limit();
         let (mut asked, seen) = (false, &mut self.world.seen);
-        self.target.take(ring, now, limit, |done, drive| {
-            asked |= done.kind == Kind::Identify;
-            seen(now, Event::Request(done), drive);
+        self.target.take(ring, now, limit, |stage, drive| match stage {
+            Stage::Arrives => seen(now, Event::Arrival, drive),
+            Stage::Done(done) => {
+                asked |= done.kind == Kind::Identify;
+                seen(now, Event::Request(done), drive);
+            }
         })?;
         // whoever asks for the disk's name, only a script that has said so has come to a mark
         let marks = if asked { self.world.guest.marks() } else { Vec::new() };

@@ -65,11 +65,13 @@ impl FioJob {
         [&self.read, &self.write, &self.trim].map(|direction| direction.total_ios).iter().sum()
     }
 
-    fn record(&self, span: (SimTime, SimTime)) -> ThreadRecord {
+    fn record(&self, times: Times) -> ThreadRecord {
+        let Times { starts, from, to } = times;
         let mut record = ThreadRecord {
             read_bytes: self.read.io_bytes,
             written_bytes: self.write.io_bytes,
-            span: Some(span),
+            span: Some((from, to)),
+            ramp: (from > starts).then_some((starts, from)),
             ..ThreadRecord::default()
         };
         let kinds = [
@@ -85,11 +87,20 @@ impl FioJob {
     }
 }
 
+/// Begin of a job, and begin and end of what is measured of it.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    starts: SimTime,
+    from: SimTime,
+    to: SimTime,
+}
+
 /// Records of a job's threads, their names, and how long all of it took.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) threads: Vec<ThreadRecord>,
     pub(super) jobs: Vec<String>,
+    /// From the first call that counts to the end.
     pub(super) elapsed: SimSpan,
     /// The error number that a job ended with, and its name.
     pub(super) error: Option<(String, i32)>,
@@ -101,34 +112,35 @@ impl FioOutput {
     /// # Errors
     /// Latencies without a histogram.
     pub(super) fn records(&self, file: &JobFile, begin: SimTime) -> Result<Records, String> {
-        let spans = self.spans(file, begin);
+        let times = self.times(file, begin);
         let failed = self.jobs.iter().find(|job| job.error != 0);
-        let record = |(job, span): (&FioJob, &(SimTime, SimTime))| {
-            let record = job.record(*span);
+        let record = |(job, times): (&FioJob, &Times)| {
+            let record = job.record(*times);
             // one that failed has calls without latencies
             if record.latencies.count() < job.calls() && failed.is_none() {
                 return Err(format!("job {}: not every latency is told", job.jobname));
             }
             Ok(record)
         };
-        let last = spans.iter().map(|span| span.1).fold(begin, SimTime::max);
+        let first = times.iter().map(|times| times.from).min().unwrap_or(begin);
+        let last = times.iter().map(|times| times.to).max().unwrap_or(begin);
         Ok(Records {
-            threads: self.jobs.iter().zip(&spans).map(record).collect::<Result<_, _>>()?,
+            threads: self.jobs.iter().zip(&times).map(record).collect::<Result<_, _>>()?,
             jobs: self.jobs.iter().map(|job| job.jobname.clone()).collect(),
-            elapsed: last.since(begin),
+            elapsed: last.since(first),
             error: failed.map(|job| (job.jobname.clone(), job.error)),
         })
     }
 
-    /// Begin and end of what is measured of each job. Groups of one phase run at a time; the next
+    /// The times of each job. Groups of one phase run at a time; the next
     /// phase begins when the last one has ended. A job waits for the one that its `wait_for` names,
     /// and for its `startdelay`, which counts from the begin of the run; what comes behind its
     /// `ramp_time` is measured.
-    fn spans(&self, file: &JobFile, begin: SimTime) -> Vec<(SimTime, SimTime)> {
+    fn times(&self, file: &JobFile, begin: SimTime) -> Vec<Times> {
         let phases = file.phases();
         let (mut phase, mut phase_begin, mut last_end) = (0, begin, begin);
         let mut ends: BTreeMap<&str, SimTime> = BTreeMap::new();
-        let mut spans = Vec::with_capacity(self.jobs.len());
+        let mut times = Vec::with_capacity(self.jobs.len());
         for job in &self.jobs {
             let of_job = phases.get(job.groupid as usize).copied().unwrap_or(phase);
             if of_job > phase {
@@ -143,9 +155,9 @@ impl FioOutput {
             last_end = last_end.max(to);
             let end = ends.entry(&job.jobname).or_insert(to);
             *end = to.max(*end);
-            spans.push((from, to));
+            times.push(Times { starts, from, to });
         }
-        spans
+        times
     }
 }
 
@@ -193,7 +205,17 @@ mod tests {
         let begins: Vec<u64> =
             found.threads.iter().map(|thread| thread.span.unwrap().0.as_ns() / 1_000_000).collect();
         assert_eq!(begins, [1000, 2000 + 4000]);
-        assert_eq!(found.elapsed, SimSpan::from_ms(6200));
+        assert_eq!(found.elapsed, SimSpan::from_ms(5200));
+        let ramps: Vec<_> = found.threads.iter().map(|thread| thread.ramp).collect();
+        let at = |ms| SimTime::from_ns(500) + SimSpan::from_ms(ms);
+        assert_eq!(ramps, [None, Some((at(2000), at(6000)))]);
+    }
+
+    #[test]
+    fn what_is_measured_begins_behind_the_first_ramp() {
+        let text = "[a]\nsize=1m\nramp_time=4s\n[b]\nsize=1m\nramp_time=3s\nstartdelay=2s\n";
+        let found = records(text, vec![job("a", 0, 300), job("b", 0, 2200)]);
+        assert_eq!(found.elapsed, SimSpan::from_ms(3200));
     }
 
     #[test]

@@ -90,7 +90,8 @@ pub(crate) fn run(job: &Job<'_>, source: &Source) -> Result<RunResult, BenchErro
     let (drive, prepared) = crate::bench::drive(job)?;
     let drive = drive.into_device();
     let blocks = stack.partition_blocks(drive.info().capacity(), job.scale)?;
-    let mut watch = Watch::new(job.seed);
+    let unmeasured = SimSpan::from_ns(file.unmeasured_ns());
+    let mut watch = Watch { unmeasured, ..Watch::new(job.seed) };
     let cut = job.restart.then_some(Cut::End);
     let ended = guest.play(Watched::new(drive, blocks), cut, job.stop, &mut watch)?;
     let output = guest.fio_output().map_err(&failed)?;
@@ -223,7 +224,11 @@ struct Watch {
     recorder: Recorder,
     scatter: Scatter,
     is_measuring: bool,
+    /// Time from the mark on in which nothing counts.
+    unmeasured: SimSpan,
     begin: SimTime,
+    /// The measurement begins with the first request from then on.
+    from: Option<SimTime>,
     /// The end of the job, before a sync at the end.
     ran: Option<SimTime>,
     /// The drive as it stood at the end.
@@ -236,7 +241,9 @@ impl Watch {
             recorder: Recorder::new(0, Rhythm::Even(None)),
             scatter: Scatter::new(seed),
             is_measuring: false,
+            unmeasured: SimSpan::ZERO,
             begin: SimTime::ZERO,
+            from: None,
             ran: None,
             of_drive: RunResult::default(),
         }
@@ -244,15 +251,16 @@ impl Watch {
 
     fn look(&mut self, at: SimTime, event: Event<'_>, drive: &Watched) {
         match event {
-            Event::Request(_) if self.is_measuring && self.recorder.is_due(at) => {
+            Event::Arrival if self.is_measuring && self.recorder.is_due(at) => {
                 self.recorder.sample(None, &drive.seen(at));
             }
-            Event::Request(_) => {}
+            Event::Arrival if self.from.is_some_and(|from| at >= from) => self.measure(at, drive),
+            Event::Arrival | Event::Request(_) => {}
             Event::Mark(BEGIN) => {
-                info!(%at, "measuring");
-                (self.begin, self.is_measuring) = (at, true);
-                self.recorder.begin(None, &drive.seen(at));
-                drive.observe(self.scatter.observer(at));
+                (self.begin, self.from) = (at, Some(at + self.unmeasured));
+                if self.unmeasured == SimSpan::ZERO {
+                    self.measure(at, drive);
+                }
             }
             Event::Mark(RAN) => self.ran = Some(at),
             Event::Mark(END) => self.end(at, drive),
@@ -260,8 +268,18 @@ impl Watch {
         }
     }
 
+    fn measure(&mut self, at: SimTime, drive: &Watched) {
+        info!(%at, "measuring");
+        (self.from, self.is_measuring) = (None, true);
+        self.recorder.begin(None, &drive.seen(at));
+        drive.observe(self.scatter.observer(at));
+    }
+
     /// Ends the measurement: what comes after it, unmounting and checking, does not count.
     fn end(&mut self, at: SimTime, drive: &Watched) {
+        if self.from.is_some() {
+            self.measure(at, drive);
+        }
         if !std::mem::take(&mut self.is_measuring) {
             return;
         }

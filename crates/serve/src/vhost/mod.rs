@@ -21,7 +21,7 @@ pub(crate) use ask::ask_status;
 pub use device::{Handled, Notify};
 pub(crate) use front_end::{Place, serve};
 pub use message::{Message, send_with_files};
-pub use request::{Done, Kind};
+pub use request::{Done, Kind, Stage};
 pub use target::BlockTarget;
 
 /// An error of a connection with a front end; the drive is whole, the connection is over.

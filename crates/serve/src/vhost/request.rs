@@ -44,6 +44,15 @@ pub enum Kind {
     Unknown,
 }
 
+/// The stages of a request that whoever watches a drive is shown.
+#[derive(Clone, Copy, Debug)]
+pub enum Stage<'a> {
+    /// It was taken, and the drive is as it was before.
+    Arrives,
+    /// The drive has carried it out.
+    Done(&'a Done),
+}
+
 /// A request that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {

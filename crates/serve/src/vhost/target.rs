@@ -10,7 +10,7 @@ use super::VhostError;
 use super::config::Disk;
 use super::device::{Device, Handled, Notify};
 use super::message::{self, Message};
-use super::request::{Done, carry_out};
+use super::request::{Stage, carry_out};
 use crate::export::Export;
 
 /// A drive as a virtio block device.
@@ -55,7 +55,7 @@ impl<D: BlockDevice> BlockTarget<D> {
     }
 
     /// Takes every new request of a queue at time `now`, until `limit` have been taken in all, and
-    /// shows each to `seen` with the drive after it. Their data moves now; [`Self::complete`] hands
+    /// shows each to `seen` with the drive before and after it. Their data moves now; [`Self::complete`] hands
     /// them back.
     ///
     /// # Errors
@@ -65,12 +65,13 @@ impl<D: BlockDevice> BlockTarget<D> {
         ring: usize,
         now: SimTime,
         limit: u64,
-        mut seen: impl FnMut(&Done, &D),
+        mut seen: impl FnMut(Stage<'_>, &D),
     ) -> Result<(), VhostError> {
         let (export, name) = (&mut self.export, &self.name);
         self.device.take(ring, limit, |memory, chain| {
+            seen(Stage::Arrives, export.device());
             let done = carry_out(export, name, memory, chain, now)?;
-            seen(&done, export.device());
+            seen(Stage::Done(&done), export.device());
             Ok((done.at.max(now), done.written))
         })
     }

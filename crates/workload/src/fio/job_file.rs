@@ -132,6 +132,17 @@ impl JobFile {
         self.named(name).map(|settings| settings.ramp_ns).max().unwrap_or(0)
     }
 
+    /// Time from the begin to the first call that counts, behind a `startdelay` and a `ramp_time`,
+    /// in ns.
+    pub fn unmeasured_ns(&self) -> u64 {
+        let later = self.jobs.iter().skip(1).position(|job| job.settings.stonewall);
+        let first_phase = &self.jobs[..later.map_or(self.jobs.len(), |jobs| jobs + 1)];
+        let at_once = first_phase.iter().filter(|job| job.settings.wait_for.is_none());
+        let counts =
+            at_once.map(|Job { settings, .. }| settings.startdelay_ns.1 + settings.ramp_ns);
+        counts.min().unwrap_or(0)
+    }
+
     fn named(&self, name: &str) -> impl Iterator<Item = &Settings> {
         self.jobs.iter().filter(move |job| job.name == name).map(|job| &job.settings)
     }
