@@ -215,7 +215,8 @@ impl<D: BlockDevice> JoinedDevice<D> {
             write_pointer: Lba(zone.write_pointer.0 + before),
             ..zone
         }));
-        let ends_after = |zone: &Zone| zone.start.0 + zones.blocks.max(zone.capacity) > from.0;
+        let blocks = |zone: &Zone| zone.state.map_or(zone.capacity, |_| zones.blocks);
+        let ends_after = |zone: &Zone| zone.start.0 + blocks(zone) > from.0;
         Ok(report.into_iter().filter(ends_after).take(most).collect())
     }
 }
@@ -352,6 +353,9 @@ mod tests {
         let conventional = [(0, 3), (3, 8), (11, 8), (19, 8)];
         assert_eq!(starts, [&conventional[..], &[(27, 6), (35, 6), (43, 6), (51, 6)]].concat());
         assert_eq!(report[5].write_pointer, Lba(37));
+        let query = Command::Query(Query::Zones { from: Lba(4), most: 1 });
+        let Answer::Zones(one) = submit(&mut device, query).unwrap() else { panic!("no report") };
+        assert_eq!(one[0].start, Lba(3), "the zone that the block lies in");
         let reset = Command::Zone { start: Some(Lba(35)), action: ZoneAction::Reset };
         submit(&mut device, reset).unwrap();
         assert_eq!(crate::query::zones(&mut device).unwrap()[5].state, Some(ZoneState::Empty));

@@ -198,3 +198,29 @@ fn refuses(kind: &str) {
     assert!(code == Some(1) && said.contains("no space is left on the volume for 200"), "{said}");
     check_clean(&image, kind);
 }
+
+/// The capabilities of a program in an image that a stranger made would hold for all users here.
+#[test]
+fn capabilities_come_out_with_their_owner_only() {
+    const NAME: &str = "security.capability";
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path(), "ext4");
+    let [file, value, out] = ["file", "value", "out"].map(|name| folder.path().join(name));
+    fs::write(&file, "content\n").unwrap();
+    assert_eq!(cp(&[text(&file), &format!("{image}:/")]), (Some(0), String::new()));
+    // cap_net_raw, effective and permitted (revision 2)
+    let words = [0x0200_0001_u32, 1 << 13, 0, 0, 0];
+    fs::write(&value, words.map(u32::to_le_bytes).concat()).unwrap();
+    let set = format!("ea_set -f {} /file {NAME}", text(&value));
+    let debugfs = Command::new("debugfs").args(["-w", "-R", &set, &image]).output().unwrap();
+    assert!(debugfs.status.success(), "{debugfs:?}");
+    let kept = |path: &Path| {
+        let mut value = Vec::with_capacity(64);
+        rustix::fs::getxattr(path, NAME, rustix::buffer::spare_capacity(&mut value)).is_ok()
+    };
+    assert_eq!(cp(&[&format!("{image}:/file"), text(&out)]), (Some(0), String::new()));
+    assert!(!kept(&out));
+    let (status, told) = cp(&["-p", &format!("{image}:/file"), text(&out)]);
+    assert_eq!(status, Some(0), "{told}");
+    assert!(kept(&out) || told.contains(NAME), "{told}");
+}

@@ -326,9 +326,9 @@ impl<'a> CopyOut<'a> {
     /// and set-id bits away, an unwritable file takes no attributes, and times come last.
     fn attributes(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
         let owned = self.owner(attr, target)?;
-        self.xattrs(attr, source, target)?;
+        self.xattrs(attr, source, target, owned)?;
         if !is_symlink(attr.mode) {
-            // the set-id bits of a stranger would be ours
+            // the set-id bits of a stranger would be ours, as would be capabilities
             let kept = if owned { S_IALLUGO } else { S_ISVTX | 0o777 };
             let mode = fs::Permissions::from_mode(u32::from(attr.mode & kept));
             fs::set_permissions(target, mode).map_err(told)?;
@@ -355,8 +355,17 @@ impl<'a> CopyOut<'a> {
         }
     }
 
-    fn xattrs(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
+    fn xattrs(
+        &mut self,
+        attr: &Attr,
+        source: &[u8],
+        target: &Path,
+        owned: bool,
+    ) -> Result<(), String> {
         for (name, value) in self.tree.xattrs(attr.ino).map_err(told)? {
+            if !owned && name == b"security.capability" {
+                continue;
+            }
             let set = value.map_err(told).and_then(|value| {
                 let set =
                     rustix::fs::lsetxattr(target, name.as_slice(), &value, XattrFlags::empty());

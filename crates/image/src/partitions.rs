@@ -110,11 +110,13 @@ fn mbr(disk: &DiskBytes) -> Vec<Partition> {
 /// place of the next.
 fn logical(disk: &DiskBytes, extended: u64) -> Vec<Partition> {
     let (mut found, mut next) = (Vec::new(), extended);
-    for number in FIRST_LOGICAL..FIRST_LOGICAL + MOST_LOGICAL {
+    for _ in 0..MOST_LOGICAL {
         let Some([(kind, start, sectors), (link, further, _), ..]) = record(disk, next) else {
             break;
         };
-        if kind != 0 && start > 0 {
+        // as Linux: a record without a partition takes no number
+        if kind != 0 && start > 0 && sectors > 0 {
+            let number = FIRST_LOGICAL + found.len() as u32;
             found.push(partition(number, next + start, sectors));
         }
         if !EXTENDED.contains(&link) || further == 0 {
@@ -194,6 +196,23 @@ mod tests {
         assert_eq!(source.clone().with_partition(6).unwrap().offset(), 5098 * SECTOR);
         let missing = source.with_partition(2).unwrap_err().to_string();
         assert!(missing.ends_with("it has no partition 2; it has 1, 5, 6"), "{missing}");
+    }
+
+    /// As after a partitioner has taken the first one away.
+    #[test]
+    fn a_record_without_a_partition_takes_no_number() {
+        let records = [
+            (0, 0, 0x05, 4096, 8000),
+            (4096, 1, 0x05, 1000, 500),
+            (5096, 0, 0x83, 2, 0),
+            (5096, 1, 0x05, 2000, 500),
+            (6096, 0, 0x83, 2, 60),
+        ];
+        let (_file, source) = disk(&records);
+        let found = partitions(&DiskBytes::open(&source).unwrap());
+        let found: Vec<_> =
+            found.iter().map(|found| (found.number, found.offset / SECTOR)).collect();
+        assert_eq!(found, [(5, 6098)]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! An image of a zoned device, with the file that its zone report is in.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use dovetail_block::{
@@ -9,8 +11,8 @@ use dovetail_time::SimTime;
 
 use crate::medium::{Medium, OpenError};
 
-/// An image whose zones are kept in a file of their own: written again with each flush after which
-/// they have changed, and at the end.
+/// An image whose zones are kept in a file of their own: written again with each flush, and each
+/// write with force unit access, after which they have changed, and at the end.
 #[derive(Debug)]
 pub struct ZonedImage {
     device: ZonedDevice<Medium>,
@@ -49,10 +51,25 @@ impl ZonedImage {
         let failed = |error: std::io::Error| {
             DeviceError::Host(format!("{} cannot be written: {error}", self.file.display()))
         };
-        std::fs::write(&self.file, text).map_err(failed)?;
+        replace(&self.file, &text).map_err(failed)?;
         self.dirty = false;
         Ok(())
     }
+}
+
+/// Writes a file that is complete or as it was, and durable, whatever happens to the machine.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    // behind a link, so that the link stays
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let mut file = File::create(&beside)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)?;
+    File::open(folder)?.sync_all()
 }
 
 impl BlockDevice for ZonedImage {
@@ -61,13 +78,16 @@ impl BlockDevice for ZonedImage {
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        let is_flush = matches!(command, Command::Flush);
+        let is_durable = matches!(
+            command,
+            Command::Flush | Command::Write { fua: true, .. } | Command::Append { fua: true, .. }
+        );
         self.dirty |= matches!(
             command,
             Command::Write { .. } | Command::Append { .. } | Command::Zone { .. }
         );
         let completion = self.device.submit(at, command)?;
-        if is_flush {
+        if is_durable {
             self.save()?;
         }
         Ok(completion)

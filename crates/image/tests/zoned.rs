@@ -58,8 +58,13 @@ fn an_image_keeps_its_zones_in_a_report() {
         |states: &[(ZoneState, u64)]| states.iter().map(|(_, written)| written).sum::<u64>();
     assert_eq!(states().len(), 28);
     assert_eq!(written(&states()), 1, "the root's entries; its inode lies in a conventional zone");
+    // the report of before is there until the new one is: both names lead to it
+    let before = folder.path().join("before");
+    std::fs::hard_link(&report, &before).unwrap();
+    let text = std::fs::read(&before).unwrap();
     make_file(&source).unwrap();
     assert!(written(&states()) > 4, "{:?}", states());
+    assert_eq!(std::fs::read(&before).unwrap(), text);
     let check = format_of(&source).unwrap().check(&source, &mut |_, _| {}).unwrap();
     assert_eq!((check.findings, check.is_clean), (Vec::new(), true));
 

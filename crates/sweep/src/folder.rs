@@ -62,11 +62,18 @@ impl Folder {
         match head(path) {
             Ok(found) => {
                 check_same(path, &found, sweep, program)?;
-                check_files(path, &found, &fingerprints(sweep)?)?;
+                let now = fingerprints(sweep)?;
+                check_files(path, &found, &now, "has changed since they were begun")?;
             }
-            Err(SweepError::NoSweep { .. }) => write_head(path, sweep, program)?,
+            Err(SweepError::NoSweep { .. }) => {
+                write_head(path, sweep, program, fingerprints(sweep)?)?;
+            }
             Err(error) => return Err(error),
         }
+        Self::lines_of(path, shard)
+    }
+
+    fn lines_of(path: &Path, shard: Shard) -> Result<Self, SweepError> {
         let lines_path = path.join(shard.file());
         let mut lines = OpenOptions::new();
         let lines = lines.create(true).truncate(false).read(true).write(true).open(&lines_path);
@@ -164,10 +171,12 @@ pub fn merge(
         Err(error) => return Err(error),
     };
     let first = sources.first().ok_or_else(|| no_sweep(into))?;
-    let Head { sweep, program, .. } = head(first)?;
+    let Head { sweep, program, files, .. } = head(first)?;
     let mut all: BTreeMap<u32, (Record, &Path)> = BTreeMap::new();
     for folder in &sources {
-        check_same(folder, &head(folder)?, &sweep, &program)?;
+        let found = head(folder)?;
+        check_same(folder, &found, &sweep, &program)?;
+        check_files(folder, &found, &files, "was another file when they were begun")?;
         for (number, record) in records(folder)? {
             match all.get(&number) {
                 Some((known, _)) if known.error.is_none() && record.error.is_some() => {}
@@ -182,20 +191,22 @@ pub fn merge(
             }
         }
     }
-    let records: BTreeMap<u32, Record> =
-        all.into_iter().map(|(number, (record, _))| (number, record)).collect();
-    let folder = Folder::open(into, &sweep, &program, Shard::WHOLE)?;
+    if let Err(SweepError::NoSweep { .. }) = head(into) {
+        std::fs::create_dir_all(into).map_err(io(into))?;
+        write_head(into, &sweep, &program, files)?;
+    }
+    let folder = Folder::lines_of(into, Shard::WHOLE)?;
     let there = folder.records()?;
-    for record in records.values().filter(|record| there.get(&record.point) != Some(*record)) {
-        let name = series_name(record.point);
-        let whole = sources.iter().map(|source| source.join(SERIES).join(&name));
-        if let Some(whole) = whole.into_iter().find(|path| path.is_file()) {
+    let is_new = |(record, _): &&(Record, &Path)| there.get(&record.point) != Some(record);
+    for (record, source) in all.values().filter(is_new) {
+        let whole = source.join(SERIES).join(series_name(record.point));
+        if whole.is_file() {
             let text = std::fs::read_to_string(&whole).map_err(io(&whole))?;
             folder.keep(record.point, &text)?;
         }
         folder.append(record)?;
     }
-    Ok((sweep, records))
+    Ok((sweep, all.into_iter().map(|(number, (record, _))| (number, record)).collect()))
 }
 
 fn series_name(point: u32) -> String {
@@ -252,21 +263,31 @@ fn check_same(folder: &Path, found: &Head, sweep: &Sweep, program: &str) -> Resu
     Ok(())
 }
 
-fn check_files(folder: &Path, found: &Head, files: &Fingerprints) -> Result<(), SweepError> {
+fn check_files(
+    folder: &Path,
+    found: &Head,
+    files: &Fingerprints,
+    why: &str,
+) -> Result<(), SweepError> {
     let is_other = |(name, of): &(&String, &String)| files.get(*name) != Some(*of);
     found.files.iter().find(is_other).map_or(Ok(()), |(name, _)| {
-        let difference = format!("{name} has changed since they were begun");
+        let difference = format!("{name} {why}");
         Err(SweepError::OtherSweep { folder: folder.into(), difference })
     })
 }
 
-fn write_head(folder: &Path, sweep: &Sweep, program: &str) -> Result<(), SweepError> {
+fn write_head(
+    folder: &Path,
+    sweep: &Sweep,
+    program: &str,
+    files: Fingerprints,
+) -> Result<(), SweepError> {
     let head = Head {
         schema: SCHEMA.into(),
         version: VERSION,
         program: program.into(),
         sweep: sweep.clone(),
-        files: fingerprints(sweep)?,
+        files,
     };
     let path = folder.join(HEAD);
     let text = serde_json::to_string_pretty(&head).map_err(|error| io(&path)(error.into()))?;

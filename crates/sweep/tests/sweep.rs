@@ -203,6 +203,29 @@ fn figures_win_over_a_failure_in_a_merge() {
     assert_eq!(table_of(one.path()), table_of(two.path()));
 }
 
+/// The job was edited between the shards.
+#[test]
+fn results_of_other_files_are_not_merged() {
+    let folder = tempdir().unwrap();
+    let job = folder.path().join("j.fio");
+    let text = TEXT.replace("'t'", &format!("{:?}", job.display().to_string()));
+    let sweep = Sweep::parse(&text, "s.toml").unwrap();
+    let parts = [folder.path().join("one"), folder.path().join("two")];
+    for (part, shard) in parts.iter().zip(["1/2", "2/2"]) {
+        fs::write(&job, shard).unwrap();
+        Folder::open(part, &sweep, PROGRAM, shard.parse().unwrap()).unwrap();
+    }
+    let into = folder.path().join("all");
+    let message = merge(&into, &parts).unwrap_err().to_string();
+    assert!(message.contains("j.fio was another file when they were begun"), "{message}");
+    assert!(!into.exists());
+    // nor are the files of the day on which they are joined what they were made from
+    fs::write(&job, "3").unwrap();
+    merge(&into, &parts[..1]).unwrap();
+    let made = fs::read_to_string(parts[0].join("sweep.json")).unwrap();
+    assert_eq!(fs::read_to_string(into.join("sweep.json")).unwrap(), made);
+}
+
 #[test]
 fn whole_results_are_merged_too() {
     let (one, two, into) = (tempdir().unwrap(), tempdir().unwrap(), tempdir().unwrap());

@@ -107,10 +107,19 @@ impl<D: BlockDevice> ZonedDevice<D> {
     ) -> Result<SimTime, DeviceError> {
         let mut done = at;
         for zone in self.table.concerned(start, action)? {
+            // of a finished zone a report tells no write pointer: all of it is read then
+            let kept = match action {
+                ZoneAction::Reset => Some(0),
+                ZoneAction::Finish => Some(self.table.written(zone)),
+                _ => None,
+            };
             self.table.act(zone, action)?;
-            if action == ZoneAction::Reset && self.below.info().capabilities.discard {
-                let range = BlockRange::new(self.table.zones().start(zone), self.zone_blocks());
-                let ranges = [range.into()];
+            let Some(kept) = kept.filter(|_| self.below.info().capabilities.discard) else {
+                continue;
+            };
+            let (start, rest) = (self.table.zones().start(zone), self.zone_blocks() - kept);
+            if rest > 0 {
+                let ranges = [BlockRange::new(Lba(start.0 + kept), rest).into()];
                 done = self.below.submit(at, Command::Discard { ranges: &ranges })?.done.max(done);
             }
         }
@@ -184,6 +193,21 @@ mod tests {
         device.submit(SimTime::ZERO, reset).unwrap();
         assert_eq!(device.table().state(1), ZoneState::Empty);
         assert!(device.below().used().next().is_none());
+        // what lay there before the first write of the zone is not seen behind a report either
+        let (range, data) = (BlockRange::new(Lba(16), 16), Data::Patterns(Pattern::new(7)));
+        let old = Command::Write { range, data, hints: Hints::default(), fua: false };
+        device.below_mut().submit(SimTime::ZERO, old).unwrap();
+        let three = Command::Write {
+            range: BlockRange::new(Lba(16), 3),
+            data,
+            hints: Hints::default(),
+            fua: false,
+        };
+        device.submit(SimTime::ZERO, three).unwrap();
+        let finish = Command::Zone { start: Some(Lba(16)), action: ZoneAction::Finish };
+        device.submit(SimTime::ZERO, finish).unwrap();
+        let used: Vec<Lba> = device.below().used().map(|(lba, _)| lba).collect();
+        assert_eq!(used, [Lba(16), Lba(17), Lba(18)]);
         let open = Command::Zone { start: Some(Lba(0)), action: ZoneAction::Reset };
         let refused = device.submit(SimTime::ZERO, open);
         assert!(matches!(refused, Err(DeviceError::Zone(super::super::ZoneError::NotAZone(_)))));
