@@ -148,18 +148,24 @@ pub(crate) fn set_attributes(
             changes.mode = Some(without_set_id(asker, &attr, mode));
         }
     }
-    if let Some(mode) = changes.mode
-        && let Some(acl) = acl(fs, ino, ACCESS)?
-    {
-        fs.setxattr(
-            &asker.caller,
-            ino,
-            ACCESS,
-            &acl.with_mode(mode).value(),
-            XattrFlags::default(),
-        )?;
-    }
-    fs.setattr(&asker.caller, ino, &changes)
+    let caller = &asker.caller;
+    let acl = changes.mode.map_or(Ok(None), |_| acl(fs, ino, ACCESS))?;
+    let (Some(mode), Some(acl)) = (changes.mode, acl) else {
+        return fs.setattr(caller, ino, &changes);
+    };
+    let old = acl.value();
+    fs.setxattr(caller, ino, ACCESS, &acl.with_mode(mode).value(), XattrFlags::default())?;
+    let set = fs.setattr(caller, ino, &changes);
+    set.inspect_err(|_| restore_acl(fs, caller, ino, Some(&old)))
+}
+
+/// Gives an inode the ACL back that it had before a change that failed later on.
+fn restore_acl(fs: &mut dyn FileSystem, caller: &Caller, ino: Ino, old: Option<&[u8]>) {
+    // the caller is told why the change failed
+    let _ = match old {
+        Some(value) => fs.setxattr(caller, ino, ACCESS, value, XattrFlags::default()),
+        None => fs.removexattr(caller, ino, ACCESS),
+    };
 }
 
 /// Sets an attribute. An ACL that decides access sets the mode too, as a chmod does: setgid goes if
@@ -180,6 +186,7 @@ pub(crate) fn set_xattr(
     let setgid = attr.mode & S_ISGID != 0 && may_set_group(asker, &attr);
     let kept = attr.mode & 0o7000 & !(if setgid { 0 } else { S_ISGID });
     let mode = kept | acl.mode();
+    let old = fs.getxattr(ino, ACCESS).ok();
     if acl.is_mode() {
         match fs.removexattr(caller, ino, ACCESS) {
             Ok(()) | Err(Error::NoAttribute) => {}
@@ -188,7 +195,8 @@ pub(crate) fn set_xattr(
     } else {
         fs.setxattr(caller, ino, ACCESS, value, flags)?;
     }
-    fs.setattr(caller, ino, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map(drop)
+    let set = fs.setattr(caller, ino, &SetAttr { mode: Some(mode), ..SetAttr::default() });
+    set.map(drop).inspect_err(|_| restore_acl(fs, caller, ino, old.as_deref()))
 }
 
 /// Writes as much as there is room for, and returns how many bytes: only if not one block fits it
@@ -229,14 +237,43 @@ mod tests {
 
     use super::*;
 
+    fn ext4(blocks: u64) -> Ext<MemoryDevice> {
+        let mut device = MemoryDevice::new(blocks);
+        let options = MkfsOptions { block_size: Some(4096), ..MkfsOptions::new(Kind::Ext4) };
+        mkfs(&mut device, &options).unwrap();
+        Ext::mount(device, Options::default(), SimTime::ZERO).unwrap()
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_the_acl_as_it_was() {
+        let mut fs = ext4(4096);
+        let (asker, root) = (Asker::unknown(Caller::default()), fs.root());
+        let node = NewNode { mode: 0o100_664, rdev: (0, 0) };
+        let ino = fs.create(&asker.caller, root, b"file", &node).unwrap().ino;
+        // u::rw-, u:1000:rw-, g::rw-, m::rw-, o::r--
+        let entries = [
+            (1, 6, u32::MAX),
+            (2, 6, 1000),
+            (4, 6, u32::MAX),
+            (16, 6, u32::MAX),
+            (32, 4, u32::MAX),
+        ];
+        let entry = |(tag, may, id): (u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &may.to_le_bytes(), &id.to_le_bytes()].concat()
+        };
+        let value = [2_u32.to_le_bytes().to_vec(), entries.map(entry).concat()].concat();
+        set_xattr(&mut fs, &asker, ino, (ACCESS, &value), XattrFlags::default()).unwrap();
+        let too_large = SetAttr { mode: Some(0o600), size: Some(1 << 60), ..SetAttr::default() };
+        assert_eq!(set_attributes(&mut fs, &asker, ino, too_large), Err(Error::FileTooBig));
+        assert_eq!(fs.getxattr(ino, ACCESS).unwrap(), value);
+        assert_eq!(fs.getattr(ino).unwrap().mode, 0o100_664);
+    }
+
     /// The first part of a write of less than a block has room in the file's last block.
     #[test]
     fn a_write_that_fits_in_part_tells_how_much_fits() {
         const SIZE: u64 = 3 * 4096 - 53;
-        let mut device = MemoryDevice::new(4096);
-        let options = MkfsOptions { block_size: Some(4096), ..MkfsOptions::new(Kind::Ext4) };
-        mkfs(&mut device, &options).unwrap();
-        let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+        let mut fs = ext4(4096);
         let (caller, root) = (Caller::default(), fs.root());
         let make = |fs: &mut Ext<MemoryDevice>, name: &str| {
             let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
