@@ -110,6 +110,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             && metadata[..5].iter().all(|part| *part > metadata[5]),
     );
     comparisons.push(by_metadata.by("below 10 %, I1 least"));
+    let larger = &metadata[1..4];
+    comparisons.push(direction(
+        "blocks of pointers, files of 0.5, 1 and 2 MB: their part of it",
+        "larger files result in bigger reduction by them, too",
+        larger.iter().map(|part| format!("{part:.2} %")).collect::<Vec<_>>().join(", "),
+        larger.is_sorted_by(|one, next| one < next),
+    ));
     comparisons.push(each(
         "F1 to F5 and I1: smaller by, with a bit for each flash page that marks the drive's own addresses",
         &measured,

@@ -6,7 +6,9 @@ use dovetail_lab::results::RunResult;
 use super::curve::bandwidth_in;
 use super::iplfs::{GIB, on_partition};
 use super::iplfs_figure_12a::{fall_of, job, with_8_gb};
-use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, within};
+use super::{
+    Comparison, Figure, Plan, Reproduction, Setting, of, rounded, within, within_a_factor,
+};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "iplfs-figure-12b",
@@ -62,7 +64,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let both = [f2fs, iplfs];
     let lowest = fall.trough / fall.before * 100.0;
     let rows = [
-        (&both[..1], within("F2FS at its lowest, of its start", "%", 10.0, lowest, 1.5)),
+        (&both[..1], within_a_factor("F2FS at its lowest, of its start", "%", 10.0, lowest, 1.5)),
         (
             &both[..1],
             Comparison::shown(

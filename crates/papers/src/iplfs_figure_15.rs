@@ -79,7 +79,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let comparisons = vec![
         Comparison {
             what: "addresses that IPLFS's logs write a second time".into(),
-            paper: "none: it keeps appending".into(),
+            paper: "it keeps appending, and never does".into(),
             ours: percent(&iplfs),
             rule: "none".into(),
             agrees: iplfs.again == 0 && iplfs.written > 0,

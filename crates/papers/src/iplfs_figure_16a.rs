@@ -195,7 +195,7 @@ fn time(what: &str, paper: f64, interval: Cost, dense: Cost) -> Option<Compariso
             rounded(interval),
             rounded(dense)
         ),
-        rule: "at most the paper's and a tenth".into(),
-        agrees: ratio <= 1.1 * paper,
+        rule: "above 1, at most the paper's and a tenth".into(),
+        agrees: ratio > 1.0 && ratio <= 1.1 * paper,
     })
 }

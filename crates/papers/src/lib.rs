@@ -410,6 +410,24 @@ fn within(what: impl Into<String>, unit: &str, paper: f64, ours: f64, factor: f6
     }
 }
 
+/// A figure of the paper's beside ours, which may be as much smaller as it may be larger: for what is
+/// a ratio itself.
+fn within_a_factor(
+    what: impl Into<String>,
+    unit: &str,
+    paper: f64,
+    ours: f64,
+    factor: f64,
+) -> Comparison {
+    Comparison {
+        what: what.into(),
+        paper: format!("{} {unit}", rounded(paper)),
+        ours: format!("{} {unit}", rounded(ours)),
+        rule: format!("within a factor of {factor}"),
+        agrees: (paper / factor..=paper * factor).contains(&ours),
+    }
+}
+
 /// Three digits that count.
 fn rounded(value: f64) -> String {
     match value {

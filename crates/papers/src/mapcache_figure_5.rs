@@ -152,6 +152,7 @@ fn trends(lines: &[Line]) -> Vec<Comparison> {
             applications.iter().all(smaller),
         ),
         weaker("5a: what reads gain, service alone", SERVICE, READS),
+        weaker("5b: what writes gain, service alone", SERVICE, WRITES),
         Comparison::shown(
             "5b: write latency, at our pace, 9W1R to 1W9R",
             each(synthetic, IN_TIME, WRITES),
