@@ -206,3 +206,20 @@ fn a_large_hole_that_is_cut_short_is_a_part_of_it() {
             && hole.clone().all(|at| found[at] == 0 || found[at] == content[at])
     });
 }
+
+/// Each inode lies in a block of its own, and the journal has fewer blocks than there are inodes.
+#[test]
+fn attributes_of_more_inodes_than_the_journal_has_blocks() {
+    let device = new("-t ext4 -b 1024 -I 1024 -N 3000", 24);
+    let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    let files: Vec<Ino> = (0..1100).map(|n| create(&mut fs, format!("{n}").as_bytes())).collect();
+    fs.sync().unwrap();
+    for &file in &files {
+        let changes = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        fs.setattr(&Caller::default(), file, &changes).unwrap();
+    }
+    let device = fs.unmount().unwrap();
+    assert_clean(&device);
+    let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    assert!(files.iter().all(|&file| fs.getattr(file).unwrap().mode == 0o100_600));
+}

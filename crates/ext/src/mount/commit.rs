@@ -144,7 +144,8 @@ impl<D: Scheduler> Ext<D> {
 
     /// Commits if the transaction has grown to what one should have at most.
     pub(super) fn commit_if_large(&mut self) -> Result<(), Error> {
-        let size = self.running.size() + self.running.ordered.len() + self.journaled_blocks();
+        let logged = self.running.size(&self.superblock);
+        let size = logged + self.running.ordered.len() + self.journaled_blocks();
         if size > self.max_transaction() / 2 { self.commit() } else { Ok(()) }
     }
 

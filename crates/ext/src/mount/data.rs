@@ -270,7 +270,7 @@ impl<D: Scheduler> Ext<D> {
             self.note_edit();
             self.running.ordered.insert(ino);
             self.running.journaled.insert(ino);
-            self.running.add_inode(ino);
+            self.add_content(ino)?;
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ pub(super) struct NewInode {
 
 impl<D: Scheduler> Ext<D> {
     /// The block of the inode table and the byte in it where an inode lies.
-    fn inode_place(&self, ino: Ino) -> Result<(BlockAddr, usize), Error> {
+    pub(super) fn inode_place(&self, ino: Ino) -> Result<(BlockAddr, usize), Error> {
         if ino.0 == 0 || ino.0 > self.superblock.inodes_count {
             return Err(Damage::FreeInode(ino).into());
         }
@@ -155,7 +155,7 @@ impl<D: Scheduler> Ext<D> {
     /// The inode, to be changed in the running transaction.
     pub(super) fn edit_inode(&mut self, ino: Ino) -> Result<&mut Inode, Error> {
         self.load_inode(ino)?;
-        self.running.add_inode(ino);
+        self.add_content(ino)?;
         self.edit_times(ino)
     }
 
@@ -163,7 +163,7 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn edit_times(&mut self, ino: Ino) -> Result<&mut Inode, Error> {
         let place = self.load_inode(ino)?;
         self.note_edit();
-        self.running.inodes.insert(ino);
+        self.add_inode(ino)?;
         Ok(self.inodes.at_mut(place))
     }
 

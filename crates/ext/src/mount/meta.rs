@@ -10,8 +10,9 @@ use rustc_hash::FxHashMap;
 use super::Ext;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, GroupNo, Ino, dir_block_checksums, dx_block_checksums, extent_block_checksums,
-    seal_dir_block, seal_dx_block, seal_extent_block, seal_xattr_block, xattr_block_checksums,
+    BlockAddr, GroupNo, Ino, Superblock, dir_block_checksums, dx_block_checksums,
+    extent_block_checksums, seal_dir_block, seal_dx_block, seal_extent_block, seal_xattr_block,
+    xattr_block_checksums,
 };
 use crate::io::{HomeKind, bytes};
 
@@ -71,6 +72,8 @@ pub(super) struct Running {
     pub(super) revokes: BTreeSet<BlockAddr>,
     /// Inodes that were edited.
     pub(super) inodes: BTreeSet<Ino>,
+    /// Blocks of inode tables that they will be encoded into, unless those were edited before.
+    tables: BTreeSet<BlockAddr>,
     /// Those of them that an fdatasync must make durable: more than times changed.
     pub(super) content: BTreeSet<Ino>,
     /// Groups whose descriptor changed.
@@ -96,23 +99,31 @@ impl Running {
             && !self.superblock
     }
 
-    /// The inode, or what it leads to, changed: an fsync of it commits this transaction, and so
-    /// does an fdatasync.
-    pub(super) fn add_inode(&mut self, ino: Ino) {
-        self.inodes.insert(ino);
-        self.content.insert(ino);
-    }
-
     /// About how many blocks it will log.
-    pub(super) fn size(&self) -> usize {
-        self.blocks.len()
-            + self.inodes.len() / 8
-            + self.groups.len() / 32
-            + self.revokes.len() / 100
+    pub(super) fn size(&self, superblock: &Superblock) -> usize {
+        let descriptors = self.groups.len().div_ceil(superblock.descriptors_per_block() as usize);
+        self.blocks.len() + self.tables.len() + descriptors + self.revokes.len() / 100
     }
 }
 
 impl<D: Scheduler> Ext<D> {
+    /// The inode changed: an fsync of it commits the running transaction.
+    pub(super) fn add_inode(&mut self, ino: Ino) -> Result<(), Error> {
+        if self.running.inodes.insert(ino) {
+            let (table, _) = self.inode_place(ino)?;
+            if !self.running.blocks.contains_key(&table) {
+                self.running.tables.insert(table);
+            }
+        }
+        Ok(())
+    }
+
+    /// The inode, or what it leads to, changed by more than times: an fdatasync commits it as well.
+    pub(super) fn add_content(&mut self, ino: Ino) -> Result<(), Error> {
+        self.running.content.insert(ino);
+        self.add_inode(ino)
+    }
+
     /// A block of metadata, checked when it is first read. `place` names it in case of damage.
     pub(super) fn meta(&mut self, at: BlockAddr, kind: Kind, place: Place) -> Result<&[u8], Error> {
         self.load_meta(at, kind, place)?;
@@ -171,7 +182,7 @@ impl<D: Scheduler> Ext<D> {
             self.io.set_kind(at.0, kind.at_home());
         }
         if let Place::Directory(ino, _) | Place::Pointers(ino) | Place::Extents(ino, _) = place {
-            self.running.add_inode(ino);
+            self.add_content(ino)?;
         }
         self.running.blocks.insert(at, kind);
         let size = self.block_size();
