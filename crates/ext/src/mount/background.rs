@@ -62,15 +62,17 @@ impl<D: Scheduler> Ext<D> {
                 done => done?,
             }
         }
+        let mut left = None;
         if now >= self.background.next_write_back {
-            self.write_back_old()?;
+            left = self.write_back_old()?;
             self.background.next_write_back = self.io.now() + WRITE_BACK_EVERY;
         }
         if self.running.began.is_some_and(|began| now >= began + self.commit_interval()) {
             self.commit()?;
             self.running.began = None;
         }
-        Ok(())
+        // of a lack of space a sync tells
+        left.filter(|error| *error != Error::NoSpace).map_or(Ok(()), Err)
     }
 
     /// Writes back a part of a round; content that goes through the journal is committed.
@@ -96,18 +98,18 @@ impl<D: Scheduler> Ext<D> {
         SimSpan::from_ms(self.options.commit_interval_s.saturating_mul(1000))
     }
 
-    fn write_back_old(&mut self) -> Result<(), Error> {
-        let Some(before) = old_since(self.io.now()) else { return Ok(()) };
-        for ino in self.pages.dirty_inodes_since(before) {
-            self.write_back(Ino(ino as u32))?;
-            self.commit_if_large()?;
-        }
+    /// Writes what is old; answers as [`Self::write_back_files`].
+    fn write_back_old(&mut self) -> Result<Option<Error>, Error> {
+        let Some(before) = old_since(self.io.now()) else { return Ok(None) };
+        let files = self.pages.dirty_inodes_since(before);
+        let left = self.write_back_files(files)?;
         if let Some(journal) = &mut self.journal
             && journal.oldest().is_some_and(|oldest| oldest <= before)
         {
             journal.checkpoint_older(&mut self.io, before)?;
         }
-        Ok(self.io.kick()?)
+        self.io.kick()?;
+        Ok(left)
     }
 
     /// So much content is dirty that the background does not wait until it is old.
@@ -141,16 +143,22 @@ impl<D: Scheduler> Ext<D> {
     /// Bounds memory and the transaction; every changing call ends with it.
     pub(super) fn after_call(&mut self) -> Result<(), Error> {
         let limit = ((self.options.page_cache_bytes / 4096 / 4) as usize).max(64);
-        if self.pages.dirty_total() > limit {
+        let written = if self.pages.dirty_total() > limit {
             self.throttled(|fs| {
                 fs.write_back_to(limit / 2)?;
                 if fs.pages.dirty_total() > limit {
                     fs.commit()?;
                 }
                 Ok(())
-            })?;
+            })
+        } else {
+            Ok(())
+        };
+        // content without a place does not let the transaction grow
+        if matches!(written, Ok(()) | Err(Error::NoSpace)) {
+            self.commit_if_large()?;
         }
-        self.commit_if_large()
+        written
     }
 
     /// Writes back, and lets other writers wait for it.

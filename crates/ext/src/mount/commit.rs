@@ -57,11 +57,15 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// After a power cut a file that was emptied has its old content, or what was written by the
-    /// last commit.
+    /// last commit. Content that finds no place waits for the next one: what is committed does not
+    /// lead to it.
     fn send_content_of_emptied(&mut self) -> Result<(), Error> {
         let has_content = |ino: &Ino| self.delayed.count(*ino) > 0;
         for ino in self.emptied.iter().copied().filter(has_content).collect::<Vec<_>>() {
-            self.send_before_commit(ino)?;
+            match self.send_before_commit(ino) {
+                Err(Error::NoSpace) => {}
+                sent => sent?,
+            }
         }
         Ok(())
     }
@@ -94,7 +98,7 @@ impl<D: Scheduler> Ext<D> {
 
     /// Writes the running transaction to the log; returns what it frees.
     fn log_running(&mut self) -> Result<Vec<(BlockAddr, u32)>, Error> {
-        let journaled = self.write_ordered()?;
+        let (journaled, waiting) = self.write_ordered()?;
         let ordered = std::mem::take(&mut self.running.ordered);
         self.encode_inodes()?;
         self.encode_groups()?;
@@ -112,6 +116,8 @@ impl<D: Scheduler> Ext<D> {
             let is_dirty = |ino: &Ino| self.pages.dirty_count(ino.0.into()) > 0;
             self.running.ordered.extend(ordered.into_iter().filter(is_dirty));
         }
+        self.running.ordered.extend(&waiting);
+        self.running.journaled.extend(waiting.intersection(&running.journaled));
         Ok(running.freed)
     }
 
@@ -316,26 +322,34 @@ impl<D: Scheduler> Ext<D> {
         Ok(flushed?)
     }
 
-    /// Makes everything survive a power cut.
+    /// Makes everything survive a power cut. What keeps one file from it is told when the others
+    /// are through.
     pub(super) fn sync_all(&mut self) -> Result<(), Error> {
         if self.read_only {
             return Ok(());
         }
+        self.sync_others()?.map_or(Ok(()), Err)
+    }
+
+    /// As [`Self::sync_all`]; what kept a file from it comes back.
+    fn sync_others(&mut self) -> Result<Option<Error>, Error> {
         self.check_writable()?;
-        self.write_back_all()?;
+        let left = self.write_back_all()?;
         let commits = !self.running.is_empty() || !self.running.ordered.is_empty();
         self.commit()?;
         if !commits && self.options.barrier {
             self.io.flush()?;
         }
-        Ok(self.io.wait()?)
+        self.io.wait()?;
+        Ok(left)
     }
 
     /// Ends the mount: everything is in its place, and the volume is marked as clean. The device
     /// comes back.
     ///
     /// # Errors
-    /// [`Error::Io`]; damage that was met.
+    /// [`Error::Io`]; damage that was met; [`Error::NoSpace`] if content found no place, when all
+    /// else has been written.
     pub fn unmount(mut self) -> Result<D, Error> {
         if self.is_read_only() {
             return Ok(self.into_device());
@@ -343,11 +357,11 @@ impl<D: Scheduler> Ext<D> {
         self.holds.clear();
         self.edits_before_call = self.edits;
         for ino in self.orphans.clone() {
-            self.drop_inode(ino)?;
+            self.clean_orphan(ino)?;
             self.commit_if_large()?;
         }
         self.drop_windows()?;
-        self.sync_all()?;
+        let left = self.sync_others()?;
         if let Some(journal) = &mut self.journal {
             journal.checkpoint_all(&mut self.io)?;
         }
@@ -358,6 +372,6 @@ impl<D: Scheduler> Ext<D> {
         if self.options.barrier {
             self.io.flush()?;
         }
-        Ok(self.into_device())
+        left.map_or_else(|| Ok(self.into_device()), Err)
     }
 }

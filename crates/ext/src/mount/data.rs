@@ -23,6 +23,9 @@ const MAX_READ: usize = 256;
 /// for a cache of the default size).
 const ROOM_FOR_CONVERSIONS: u64 = 1024;
 
+/// Content that goes through the journal, and files that lack room for some of theirs.
+pub(super) type WrittenOrdered = (Vec<(BlockAddr, Content)>, BTreeSet<Ino>);
+
 /// Blocks with content and no place, by file.
 #[derive(Debug, Default)]
 pub(super) struct Delayed {
@@ -43,7 +46,7 @@ impl Delayed {
         self.map.get(&ino).is_some_and(|blocks| blocks.contains(&block))
     }
 
-    fn insert(&mut self, ino: Ino, block: u32) {
+    pub(super) fn insert(&mut self, ino: Ino, block: u32) {
         self.total += u64::from(self.map.entry(ino).or_default().insert(block));
     }
 
@@ -346,6 +349,9 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Writes those blocks of dirty pages that have a place.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] if reserved blocks could not become written ones; all others are written.
     pub(super) fn write_mapped(&mut self, ino: Ino) -> Result<(), Error> {
         let mut dirty = std::mem::take(&mut self.scratch);
         self.pages.dirty_pages_into(ino.0.into(), &mut dirty);
@@ -356,27 +362,47 @@ impl<D: Scheduler> Ext<D> {
 
     /// The same of these dirty pages.
     fn write_mapped_pages(&mut self, ino: Ino, dirty: &[u64]) -> Result<(), Error> {
-        let mut known = None;
+        let (mut known, mut lacks_room) = (None, false);
         self.io.set_content_of(ino.0);
         for &index in dirty {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
-            let mut complete = true;
-            for (part, block) in self.blocks_of_page(index).enumerate() {
-                complete &= !self.delayed.contains(ino, block as u32);
-                if let Some(at) = self.place_for_write(ino, block, &mut known)? {
-                    let content = self.part_of(&content, part);
-                    self.io.write(Channel::Data, at.0, content)?;
+            match self.write_mapped_page(ino, index, &content, &mut known) {
+                Err(Error::NoSpace) => lacks_room = true,
+                complete => {
+                    if complete? {
+                        self.pages.mark_clean(ino.0.into(), index);
+                        self.throttle.add_page(self.io.gatherer_mut())?;
+                    }
                 }
-            }
-            if complete {
-                self.pages.mark_clean(ino.0.into(), index);
-                self.throttle.add_page(self.io.gatherer_mut())?;
             }
         }
         if self.pages.dirty_count(ino.0.into()) == 0 {
             self.running.ordered.remove(&ino);
         }
-        Ok(())
+        if lacks_room { Err(Error::NoSpace) } else { Ok(()) }
+    }
+
+    /// Writes those blocks of a page that have a place; false if others wait for theirs.
+    fn write_mapped_page(
+        &mut self,
+        ino: Ino,
+        index: u64,
+        content: &Content,
+        known: &mut Option<super::map::Run>,
+    ) -> Result<bool, Error> {
+        let (mut complete, mut lacks_room) = (true, false);
+        for (part, block) in self.blocks_of_page(index).enumerate() {
+            complete &= !self.delayed.contains(ino, block as u32);
+            match self.place_for_write(ino, block, known) {
+                Err(Error::NoSpace) => lacks_room = true,
+                place => {
+                    if let Some(at) = place? {
+                        self.io.write(Channel::Data, at.0, self.part_of(content, part))?;
+                    }
+                }
+            }
+        }
+        if lacks_room { Err(Error::NoSpace) } else { Ok(complete) }
     }
 
     /// Finds the place to which a block is written; reserved blocks count as written from now on.
@@ -424,43 +450,78 @@ impl<D: Scheduler> Ext<D> {
         Content::Bytes(Arc::new(block))
     }
 
-    /// The dirty blocks of a file whose content goes through the journal, with their places. They
-    /// are clean afterwards.
-    pub(super) fn take_journaled(&mut self, ino: Ino) -> Result<Vec<(BlockAddr, Content)>, Error> {
-        let mut blocks = Vec::new();
-        let mut known = None;
-        for index in self.pages.dirty_pages(ino.0.into()) {
+    /// Takes the dirty blocks of a file whose content goes through the journal, with their places.
+    /// Their pages are clean afterwards.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] if reserved blocks could not become written ones; all others are taken.
+    fn take_journaled(
+        &mut self,
+        ino: Ino,
+        blocks: &mut Vec<(BlockAddr, Content)>,
+    ) -> Result<(), Error> {
+        let (mut known, mut lacks_room) = (None, false);
+        'pages: for index in self.pages.dirty_pages(ino.0.into()) {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             for (part, block) in self.blocks_of_page(index).enumerate() {
-                if let Some(at) = self.place_for_write(ino, block, &mut known)? {
-                    blocks.push((at, self.part_of(&content, part)));
+                match self.place_for_write(ino, block, &mut known) {
+                    Err(Error::NoSpace) => {
+                        lacks_room = true;
+                        continue 'pages;
+                    }
+                    place => blocks.extend(place?.map(|at| (at, self.part_of(&content, part)))),
                 }
             }
             self.pages.mark_clean(ino.0.into(), index);
         }
-        Ok(blocks)
+        if lacks_room { Err(Error::NoSpace) } else { Ok(()) }
     }
 
     /// Writes pages of files that got blocks: they must be on their way before the transaction is
-    /// committed. Content that goes through the journal comes back.
-    pub(super) fn write_ordered(&mut self) -> Result<Vec<(BlockAddr, Content)>, Error> {
-        let mut journaled = Vec::new();
+    /// committed. Content that goes through the journal comes back, and files of which reserved
+    /// blocks lack room to become written ones: those read as zeros until a later commit.
+    pub(super) fn write_ordered(&mut self) -> Result<WrittenOrdered, Error> {
+        let (mut journaled, mut waiting) = (Vec::new(), BTreeSet::new());
         for ino in self.running.ordered.iter().copied().collect::<Vec<_>>() {
-            if self.journals_content(ino)? {
-                journaled.extend(self.take_journaled(ino)?);
+            let written = if self.journals_content(ino)? {
+                self.take_journaled(ino, &mut journaled)
             } else if self.options.data == DataMode::Ordered {
-                self.write_mapped(ino)?;
+                self.write_mapped(ino)
+            } else {
+                Ok(())
+            };
+            match written {
+                Err(Error::NoSpace) => drop(waiting.insert(ino)),
+                written => written?,
             }
         }
-        Ok(journaled)
+        Ok((journaled, waiting))
     }
 
-    /// Writes the dirty pages of all files.
-    pub(super) fn write_back_all(&mut self) -> Result<(), Error> {
-        for ino in self.pages.dirty_inodes() {
-            self.write_back(Ino(ino as u32))?;
+    /// Writes the dirty pages of all files; answers as [`Self::write_back_files`].
+    pub(super) fn write_back_all(&mut self) -> Result<Option<Error>, Error> {
+        let files = self.pages.dirty_inodes();
+        self.write_back_files(files)
+    }
+
+    /// Writes the dirty pages of files. One that cannot be written does not keep the others from
+    /// it: the first such error comes back.
+    ///
+    /// # Errors
+    /// Errors after which no other file should be written.
+    pub(super) fn write_back_files(&mut self, files: Vec<u64>) -> Result<Option<Error>, Error> {
+        let mut first = None;
+        for ino in files {
+            let edits = self.edits;
+            if let Err(error) = self.write_back(Ino(ino as u32)) {
+                let is_whole = self.edits == edits && self.io.failure().is_none();
+                if error != Error::NoSpace && !is_whole {
+                    return Err(error);
+                }
+                first.get_or_insert(error);
+            }
             self.commit_if_large()?;
         }
-        Ok(())
+        Ok(first)
     }
 }

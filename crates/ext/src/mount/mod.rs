@@ -40,6 +40,8 @@ mod relocate;
 mod shared;
 mod simulated;
 mod space;
+#[cfg(test)]
+mod tests;
 mod vfs;
 mod walk;
 mod xattr;

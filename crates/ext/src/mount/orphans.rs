@@ -17,6 +17,9 @@ impl<D: Scheduler> Ext<D> {
     }
 
     fn list_orphan(&mut self, ino: Ino) -> Result<(), Error> {
+        if self.orphans.contains(&ino) {
+            return Ok(());
+        }
         let next = self.superblock.last_orphan;
         self.edit_inode(ino)?.dtime = next.0;
         self.set_first_orphan(ino);
@@ -71,16 +74,17 @@ impl<D: Scheduler> Ext<D> {
         let first_page = from.div_ceil(self.per_page());
         self.pages.remove_range(ino.0.into(), first_page..u64::MAX);
         self.delayed.remove(ino, from..u64::MAX);
-        if !self.has_blocks(ino)? || self.remove_blocks(ino, from, u64::MAX)? {
-            return Ok(());
-        }
-        let listed = self.orphans.contains(&ino);
-        if !listed {
+        if self.has_blocks(ino)? && !self.remove_blocks(ino, from, u64::MAX)? {
             self.list_orphan(ino)?;
+            self.commit_if_large()?;
+            self.remove_in_parts(ino, from, u64::MAX)?;
         }
-        self.commit_if_large()?;
-        self.remove_in_parts(ino, from, u64::MAX)?;
-        if !listed {
+        self.unlist_named(ino)
+    }
+
+    /// Takes a file that has a name out of the list, if it is there: nothing is left to cut off.
+    fn unlist_named(&mut self, ino: Ino) -> Result<(), Error> {
+        if self.orphans.contains(&ino) && self.inode(ino)?.links > 0 {
             self.unlist_orphan(ino)?;
             self.edit_inode(ino)?.dtime = 0;
         }
@@ -131,7 +135,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    fn clean_orphan(&mut self, ino: Ino) -> Result<(), Error> {
+    /// An inode of the list goes if it has no name, and else loses what lies beyond its end.
+    pub(super) fn clean_orphan(&mut self, ino: Ino) -> Result<(), Error> {
         if self.inode(ino)?.links == 0 {
             return self.drop_inode(ino);
         }
@@ -139,9 +144,6 @@ impl<D: Scheduler> Ext<D> {
             return Ok(());
         }
         let size = self.inode(ino)?.size;
-        self.cut_off(ino, size.div_ceil(self.block_size() as u64))?;
-        self.unlist_orphan(ino)?;
-        self.edit_inode(ino)?.dtime = 0;
-        Ok(())
+        self.cut_off(ino, size.div_ceil(self.block_size() as u64))
     }
 }

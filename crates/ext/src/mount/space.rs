@@ -86,10 +86,8 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn makes_room(&mut self) -> Result<bool, Error> {
         let before = self.room_for_few();
         if std::mem::take(&mut self.lacked_room) && self.delayed.total() > 0 {
-            match self.write_back_all() {
-                Ok(()) | Err(Error::NoSpace) => {}
-                failed => failed?,
-            }
+            let left = self.write_back_all()?;
+            left.filter(|error| *error != Error::NoSpace).map_or(Ok(()), Err)?;
         }
         if self.groups.pending() > 0 {
             self.commit()?;

@@ -200,7 +200,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         }
         if self.orphans.contains(&ino) {
             self.drop_window(ino)?;
-            return self.change(|fs| Ok(fs.drop_inode(ino)?));
+            return self.change(|fs| Ok(fs.clean_orphan(ino)?));
         }
         self.place_if_emptied(ino)?;
         Ok(self.drop_window(ino)?)
