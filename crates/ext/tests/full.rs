@@ -280,3 +280,65 @@ fn a_time_beyond_the_inode_becomes_the_nearest() {
         assert_eq!(again.getattr(ino).unwrap().mtime, stored);
     }
 }
+
+/// Fills the volume with a file in ever smaller pieces.
+fn reserve_all(fs: &mut Ext<MemoryDevice>) {
+    let (root, caller) = (fs.root(), Caller::default());
+    let ino = fs.create(&caller, root, b"rest", &NODE).unwrap().ino;
+    let (mut end, mut piece) = (0, 16 << 20);
+    let how = Fallocate::Reserve { keep_size: false };
+    while piece >= 4096 {
+        if allowed(fs.fallocate(&caller, ino, how, end, piece)) {
+            end += piece;
+        } else {
+            piece /= 2;
+        }
+    }
+}
+
+#[test]
+fn content_of_reserved_blocks_has_room_for_the_extents_that_it_splits() {
+    for (block_size, options) in [(4096, ""), (1024, ""), (4096, "data=journal")] {
+        let mut fs = mount(&format!("-t ext4 -b {block_size}"), 128, options);
+        let (root, caller) = (fs.root(), Caller::default());
+        let ino = fs.create(&caller, root, b"promised", &NODE).unwrap().ino;
+        let how = Fallocate::Reserve { keep_size: false };
+        fs.fallocate(&caller, ino, how, 0, 32 << 20).unwrap();
+        for n in 0..4000 {
+            fs.write(&caller, ino, n * 8192, &[n as u8; 4096]).unwrap();
+        }
+        reserve_all(&mut fs);
+        assert_eq!(fs.fsync(ino, false), Ok(()), "{block_size} {options}");
+        let mut read = [0; 4096];
+        for n in (0..4000).step_by(37) {
+            fs.read(ino, n * 8192, &mut read).unwrap();
+            assert_eq!(read, [n as u8; 4096]);
+        }
+        TempImage::of(&fs.unmount().unwrap()).check_errors();
+    }
+}
+
+#[test]
+fn delayed_blocks_have_room_for_the_leaves_that_they_split() {
+    let mut fs = mount("-t ext4 -b 4096", 128, "");
+    let (root, caller) = (fs.root(), Caller::default());
+    let ino = fs.create(&caller, root, b"sparse", &NODE).unwrap().ino;
+    for block in 0..64 * 340 {
+        fs.write(&caller, ino, block * 8192, &[1; 4096]).unwrap();
+    }
+    fs.sync().unwrap();
+    let rest = fs.create(&caller, root, b"rest", &NODE).unwrap().ino;
+    let (how, mut end) = (Fallocate::Reserve { keep_size: false }, 0);
+    for (least, blocks) in [(1200, 1024), (170, 64), (100, 8)] {
+        while fs.statfs().unwrap().free > least {
+            fs.fallocate(&caller, rest, how, end * 4096, blocks * 4096).unwrap();
+            end += blocks;
+        }
+    }
+    let accepted = (0..64)
+        .filter(|n| allowed(fs.write(&caller, ino, (n * 680 + 341) * 4096, &[2; 4096])))
+        .count();
+    assert!(accepted > 10, "{accepted}");
+    assert_eq!(fs.fsync(ino, false), Ok(()));
+    TempImage::of(&fs.unmount().unwrap()).check_errors();
+}

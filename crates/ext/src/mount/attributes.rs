@@ -6,7 +6,7 @@ use dovetail_vfs::mode::{S_IALLUGO, kind};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Timestamp};
 
 use super::Ext;
-use super::map::State;
+use super::map::{Run, State};
 use crate::error::{Damage, Error as Failure};
 use crate::format::{Compat, FileType, Ino, Inode, InodeFlags, RoCompat};
 
@@ -393,11 +393,22 @@ impl<D: Scheduler> Ext<D> {
             let mut at = from;
             while at < to {
                 let run = self.allocate_run(ino, at as u32, (to - at) as u32, false)?;
-                self.delayed.remove(ino, at..run.end());
+                self.reserved_delayed(ino, &run)?;
                 at = run.end();
                 self.commit_if_large()?;
             }
         }
+        Ok(())
+    }
+
+    /// Blocks were reserved in a file: those with content in memory wait for another reason now.
+    fn reserved_delayed(&mut self, ino: Ino, run: &Run) -> Result<(), Failure> {
+        let blocks = run.block..run.end() as u32;
+        let with_content: Vec<u32> =
+            blocks.filter(|&block| self.delayed.contains(ino, block)).collect();
+        self.delayed.remove(ino, run.block.into()..run.end());
+        let tree = self.tree_size(ino)?;
+        self.unwritten.insert(ino, tree, with_content);
         Ok(())
     }
 
@@ -430,7 +441,7 @@ impl<D: Scheduler> Ext<D> {
         let size = self.block_size() as u64;
         let (first, last) = (offset.div_ceil(size), end / size);
         if first < last {
-            self.delayed.remove(ino, first..last);
+            self.forget_waiting(ino, first..last);
             self.remove_in_parts(ino, first, last)?;
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! gets its place when the page is written to the device, in runs as long as can be. Otherwise it
 //! gets one at once, and the page is written before the transaction is committed (ordered mode).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Scheduler};
 use dovetail_time::SimTime;
 
 use super::map::State;
+use super::waiting::TreeSize;
 use super::{DataMode, Ext};
 use crate::error::Error;
 use crate::format::{BlockAddr, Ino, InodeFlags};
@@ -19,68 +20,27 @@ use crate::io::{Channel, bytes};
 
 /// Pages read in one command: 1 MiB.
 const MAX_READ: usize = 256;
-/// Blocks that pages which wait to be written may need for extents that are split (assumed; ample
-/// for a cache of the default size).
-const ROOM_FOR_CONVERSIONS: u64 = 1024;
 
 /// Content that goes through the journal, and files that lack room for some of theirs.
 pub(super) type WrittenOrdered = (Vec<(BlockAddr, Content)>, BTreeSet<Ino>);
 
-/// Blocks with content and no place, by file.
+/// Blocks of a write that are to be counted.
 #[derive(Debug, Default)]
-pub(super) struct Delayed {
-    map: BTreeMap<Ino, BTreeSet<u32>>,
-    total: u64,
+struct NewBlocks {
+    blocks: Vec<u32>,
+    /// Runs that they lie in, at most.
+    runs: u64,
 }
 
-impl Delayed {
-    pub(super) fn total(&self) -> u64 {
-        self.total
+impl NewBlocks {
+    fn count(&self) -> u64 {
+        self.blocks.len() as u64
     }
 
-    pub(super) fn files(&self) -> usize {
-        self.map.len()
-    }
-
-    fn contains(&self, ino: Ino, block: u32) -> bool {
-        self.map.get(&ino).is_some_and(|blocks| blocks.contains(&block))
-    }
-
-    pub(super) fn insert(&mut self, ino: Ino, block: u32) {
-        self.total += u64::from(self.map.entry(ino).or_default().insert(block));
-    }
-
-    /// Number of them in a range of blocks.
-    pub(super) fn count_in(&self, ino: Ino, range: Range<u64>) -> u64 {
-        let clamp = |block: u64| block.min(u32::MAX.into()) as u32;
-        let blocks = self.map.get(&ino);
-        blocks.map_or(0, |all| all.range(clamp(range.start)..clamp(range.end)).count() as u64)
-    }
-
-    pub(super) fn count(&self, ino: Ino) -> u64 {
-        self.map.get(&ino).map_or(0, |blocks| blocks.len() as u64)
-    }
-
-    /// The first run of delayed blocks from `from` on.
-    pub(super) fn first_run(&self, ino: Ino, from: u32) -> Option<(u32, u32)> {
-        let mut blocks = self.map.get(&ino)?.range(from..);
-        let first = *blocks.next()?;
-        let more =
-            blocks.zip(first + 1..).take_while(|(block, expected)| *block == expected).count();
-        Some((first, 1 + more as u32))
-    }
-
-    pub(super) fn remove(&mut self, ino: Ino, range: Range<u64>) {
-        let Some(blocks) = self.map.get_mut(&ino) else { return };
-        let clamp = |block: u64| block.min(u32::MAX.into()) as u32;
-        let gone: Vec<u32> = blocks.range(clamp(range.start)..clamp(range.end)).copied().collect();
-        self.total -= gone.len() as u64;
-        gone.iter().for_each(|block| {
-            blocks.remove(block);
-        });
-        if blocks.is_empty() {
-            self.map.remove(&ino);
-        }
+    fn add(&mut self, run: Range<u32>, is_known: impl Fn(u32) -> bool) {
+        let before = self.blocks.len();
+        self.blocks.extend(run.filter(|&block| !is_known(block)));
+        self.runs += u64::from(self.blocks.len() > before);
     }
 }
 
@@ -205,53 +165,84 @@ impl<D: Scheduler> Ext<D> {
         Ok(pages.max(1).saturating_mul(BLOCK_SIZE as usize))
     }
 
-    /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place.
-    /// Nothing has changed if there is no space for all of them.
+    /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place;
+    /// reserved blocks are counted, or become written ones. Nothing has changed if there is no
+    /// space for all of them.
     pub(super) fn reserve(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
+        let (holes, unwritten) = self.new_blocks(ino, range)?;
+        if holes.blocks.is_empty() && unwritten.blocks.is_empty() {
+            return Ok(());
+        }
         let delay =
             self.options.delalloc && self.is_extent_mapped(ino)? && !self.journals_content(ino)?;
-        let (mut holes, mut unwritten) = (Vec::new(), Vec::new());
+        let tree = self.tree_size(ino)?;
+        let room = if holes.blocks.is_empty() {
+            0
+        } else if delay {
+            holes.count() + self.delayed.more_nodes(ino, (holes.count(), holes.runs), tree)
+        } else {
+            holes.count() + self.nodes_for(holes.count())
+        };
+        let converts_now = self.must_convert(ino, &unwritten, tree, room)?;
+        self.check_room(room)?;
+        self.delayed.insert(ino, tree, holes.blocks);
+        if converts_now {
+            unwritten.blocks.iter().try_for_each(|&at| self.mark_written(ino, at, 1))?;
+            self.running.ordered.insert(ino);
+        } else {
+            self.unwritten.insert(ino, tree, unwritten.blocks);
+        }
+        if room == 0 || delay { Ok(()) } else { self.place_delayed(ino) }
+    }
+
+    /// The blocks of a range that are not counted yet: holes, and reserved ones.
+    fn new_blocks(&mut self, ino: Ino, range: Range<u64>) -> Result<(NewBlocks, NewBlocks), Error> {
+        let (mut holes, mut unwritten) = (NewBlocks::default(), NewBlocks::default());
         let mut block = range.start;
         while block < range.end {
             let at = u32::try_from(block).map_err(|_| Error::FileTooBig)?;
             let run = self.map(ino, at)?;
             let end = run.end().min(range.end);
+            let blocks = at..end as u32;
             match run.state {
-                State::Hole => {
-                    holes.extend((at..end as u32).filter(|&at| !self.delayed.contains(ino, at)));
+                State::Hole => holes.add(blocks, |at| self.delayed.contains(ino, at)),
+                State::Unwritten(_) => {
+                    unwritten.add(blocks, |at| self.unwritten.contains(ino, at));
                 }
-                State::Unwritten(_) => unwritten.push((at, (end - block) as u32)),
                 State::Written(_) => {}
             }
             block = end;
         }
-        self.convert_if_short(ino, &unwritten)?;
-        if holes.is_empty() {
-            return Ok(());
-        }
-        let blocks = holes.len() as u64;
-        if delay {
-            self.check_room(blocks)?;
-            holes.iter().for_each(|&at| self.delayed.insert(ino, at));
-            return Ok(());
-        }
-        self.check_room(blocks + self.nodes_for(blocks))?;
-        holes.iter().for_each(|&at| self.delayed.insert(ino, at));
-        self.place_delayed(ino)
+        Ok((holes, unwritten))
     }
 
-    /// Reserved blocks that are written to become written ones with the page; where space is short
-    /// they do so at once, as that may take a block.
-    fn convert_if_short(&mut self, ino: Ino, runs: &[(u32, u32)]) -> Result<(), Error> {
-        if runs.is_empty() || self.check_room(ROOM_FOR_CONVERSIONS).is_ok() {
-            return Ok(());
+    /// Reserved blocks that are written to become written ones with the page, which may take nodes.
+    /// They must do so at once if there is no room for as many as there may be, beside `others`.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] if they cannot do so at once either.
+    fn must_convert(
+        &mut self,
+        ino: Ino,
+        new: &NewBlocks,
+        tree: TreeSize,
+        others: u64,
+    ) -> Result<bool, Error> {
+        if new.blocks.is_empty() {
+            return Ok(false);
         }
-        self.check_room_for_few(self.nodes_for(runs.len() as u64))?;
-        for &(block, blocks) in runs {
-            self.mark_written(ino, block, blocks)?;
+        let nodes = self.unwritten.more_nodes(ino, (new.count(), new.runs), tree);
+        if self.check_room(others + nodes).is_ok() {
+            return Ok(false);
         }
-        self.running.ordered.insert(ino);
-        Ok(())
+        self.check_room_for_few(others + self.nodes_for(new.runs))?;
+        Ok(true)
+    }
+
+    /// The pages of a range of blocks are gone: nothing of it has to be written.
+    pub(super) fn forget_waiting(&mut self, ino: Ino, range: Range<u64>) {
+        self.delayed.remove(ino, range.clone());
+        self.unwritten.remove(ino, range);
     }
 
     /// Puts new content into the cache as page `index`, to be written later.
@@ -371,6 +362,7 @@ impl<D: Scheduler> Ext<D> {
                 complete => {
                     if complete? {
                         self.pages.mark_clean(ino.0.into(), index);
+                        self.unwritten.remove(ino, self.blocks_of_page(index));
                         self.throttle.add_page(self.io.gatherer_mut())?;
                     }
                 }
@@ -428,6 +420,8 @@ impl<D: Scheduler> Ext<D> {
         match run.state {
             State::Written(at) => Ok(Some(at)),
             State::Hole => Ok(None),
+            // what was not written to in such a block, of a page that holds several, is zeros
+            State::Unwritten(_) if !self.unwritten.contains(ino, block) => Ok(None),
             State::Unwritten(at) => {
                 self.mark_written(ino, block, 1)?;
                 *known = None;
@@ -473,6 +467,7 @@ impl<D: Scheduler> Ext<D> {
                 }
             }
             self.pages.mark_clean(ino.0.into(), index);
+            self.unwritten.remove(ino, self.blocks_of_page(index));
         }
         if lacks_room { Err(Error::NoSpace) } else { Ok(()) }
     }

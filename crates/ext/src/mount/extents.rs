@@ -10,6 +10,7 @@ use super::Ext;
 use super::map::{Run, State};
 use super::meta::Kind;
 use super::policy::Neighbour;
+use super::waiting::TreeSize;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BLOCK_AREA, BlockAddr, Extent, ExtentEntries, ExtentEntry, ExtentIndex, ExtentNode, Ino, Inode,
@@ -83,6 +84,21 @@ impl<D: Scheduler> Ext<D> {
         let node = ExtentNode::parse(self.meta(at, Kind::Extents(seed), place)?, ino, at)?;
         Corrupt::check_equal(place, "eh_depth", node.depth, depth)?;
         Ok(node)
+    }
+
+    /// Bounds of the file's tree.
+    pub(super) fn tree_size(&mut self, ino: Ino) -> Result<TreeSize, Error> {
+        if !self.is_extent_mapped(ino)? {
+            return Ok(TreeSize { depth: 0, leaves: 1 });
+        }
+        let room = u64::from(extents_in(self.block_size()));
+        let root = &self.inode(ino)?.block;
+        let (depth, entries) = (depth_of(root), u64::from(u16::from_le_bytes([root[2], root[3]])));
+        let leaves = match depth {
+            0 => 1,
+            _ => entries.saturating_mul(room.saturating_pow(u32::from(depth) - 1)),
+        };
+        Ok(TreeSize { depth, leaves })
     }
 
     /// The leaf that block `block` belongs to, and the first block that belongs to another one
@@ -188,9 +204,16 @@ impl<D: Scheduler> Ext<D> {
         self.check_nodes()?;
         self.edit_inode(ino)?;
         let (from, end) = (u64::from(block), u64::from(block) + u64::from(blocks));
-        if self.mark_written_in_place(ino, block, end)? {
-            return Ok(());
+        if !self.mark_written_in_place(ino, block, end)? {
+            self.split_written(ino, block, end)?;
         }
+        self.unwritten.remove(ino, from..end);
+        Ok(())
+    }
+
+    /// The same by a new list of the leaf's extents.
+    fn split_written(&mut self, ino: Ino, block: u32, end: u64) -> Result<(), Error> {
+        let from = u64::from(block);
         self.change_leaf(ino, block, &mut |list| {
             let first = list.partition_point(|extent| extent.end() <= from);
             let inside = list[first..].partition_point(|extent| u64::from(extent.block) < end);
@@ -277,6 +300,16 @@ impl<D: Scheduler> Ext<D> {
         block: u32,
         change: &mut dyn FnMut(&mut Vec<Extent>),
     ) -> Result<(), Error> {
+        let changed = self.change_tree(ino, block, change);
+        self.must_have_room(changed)
+    }
+
+    fn change_tree(
+        &mut self,
+        ino: Ino,
+        block: u32,
+        change: &mut dyn FnMut(&mut Vec<Extent>),
+    ) -> Result<(), Error> {
         let mut root = self.root(ino)?;
         let depth = root.depth;
         self.change_node(ino, &mut root, block, change)?;
@@ -331,12 +364,19 @@ impl<D: Scheduler> Ext<D> {
         }
         let room = usize::from(extents_in(self.block_size()));
         let mut indices = Vec::new();
-        for (i, part) in parts(node, room, block).into_iter().enumerate() {
-            let place = if i == 0 { at } else { self.take_meta(ino, at.0)? };
+        let parts = parts(node, room, block);
+        let mut places = vec![at];
+        places.extend(self.take_nodes(ino, parts.len() - 1, at.0)?);
+        for (part, place) in parts.into_iter().zip(places) {
             indices.push(ExtentIndex { block: first_block(&part), node: place });
-            self.write_node(ino, place, part, i > 0)?;
+            self.write_node(ino, place, part, place != at)?;
         }
         Ok(indices)
+    }
+
+    /// Takes blocks for nodes, all before any of them is written.
+    fn take_nodes(&mut self, ino: Ino, count: usize, goal: u64) -> Result<Vec<BlockAddr>, Error> {
+        (0..count).map(|_| self.take_meta(ino, goal)).collect()
     }
 
     pub(super) fn write_node(
@@ -374,8 +414,9 @@ impl<D: Scheduler> Ext<D> {
         let goal = near.unwrap_or(self.superblock.group_start(group).0);
         let mut indices = Vec::new();
         let room = usize::from(extents_in(self.block_size()));
-        for part in parts(root, room, block) {
-            let at = self.take_meta(ino, goal)?;
+        let parts = parts(root, room, block);
+        let places = self.take_nodes(ino, parts.len(), goal)?;
+        for (part, at) in parts.into_iter().zip(places) {
             indices.push(ExtentIndex { block: first_block(&part), node: at });
             self.write_node(ino, at, part, true)?;
         }

@@ -123,12 +123,13 @@ impl<D: Scheduler> Ext<D> {
         } else {
             crate::format::MAX_UNWRITTEN.into()
         };
-        let request =
-            Request { ino: windowed.then_some(ino), goal, blocks: blocks.min(most), size_blocks };
+        let blocks = blocks.min(most).min(self.most_beside_nodes());
+        let request = Request { ino: windowed.then_some(ino), goal, blocks, size_blocks };
         let (at, len) = self.allocate(request)?;
         let state = if written { State::Written(at) } else { State::Unwritten(at) };
         let run = Run { block, blocks: len, state };
-        self.insert_run(ino, run)?;
+        let inserted = self.insert_run(ino, run);
+        self.must_have_room(inserted)?;
         Ok(run)
     }
 

@@ -43,6 +43,7 @@ mod space;
 #[cfg(test)]
 mod tests;
 mod vfs;
+mod waiting;
 mod walk;
 mod xattr;
 
@@ -60,7 +61,6 @@ use crate::io::{Io, Written};
 use crate::journal::{Journal, JournalEvents, JournalExtent};
 use allocate::Windows;
 use background::Background;
-use data::Delayed;
 use directory::Listing;
 use extents::Roots;
 pub use figures::FIGURES;
@@ -68,6 +68,7 @@ use groups::Groups;
 use inodes::InodeCache;
 use meta::{MetaCache, Running};
 pub use options::{DataMode, Options};
+use waiting::Waiting;
 
 /// A mounted ext3 or ext4 volume.
 #[derive(Debug)]
@@ -86,7 +87,9 @@ pub struct Ext<D> {
     throttle: Throttle,
     rounds: Rounds,
     /// Blocks that have content in memory and no place yet.
-    delayed: Delayed,
+    delayed: Waiting,
+    /// Blocks that have content in memory and a place that is reserved, not written.
+    unwritten: Waiting,
     /// Reserved blocks that the present call may not take.
     kept_from_caller: u64,
     /// A call was refused for want of blocks.

@@ -11,12 +11,12 @@ use rustc_hash::FxHashMap;
 
 use super::allocate::Windows;
 use super::background::Background;
-use super::data::Delayed;
 use super::extents::Roots;
 use super::groups::Groups;
 use super::inodes::InodeCache;
 use super::map::State;
 use super::meta::{MetaCache, Running};
+use super::waiting::Waiting;
 use super::{Ext, Options};
 use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
@@ -90,7 +90,8 @@ impl<D: Scheduler> Ext<D> {
             pages: PageCache::new((options.page_cache_bytes / BLOCK_SIZE) as usize),
             throttle: Throttle::new(options.page_cache_bytes),
             rounds: Rounds::default(),
-            delayed: Delayed::default(),
+            delayed: Waiting::default(),
+            unwritten: Waiting::default(),
             kept_from_caller: 0,
             lacked_room: false,
             emptied: BTreeSet::new(),

@@ -73,7 +73,7 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn cut_off(&mut self, ino: Ino, from: u64) -> Result<(), Error> {
         let first_page = from.div_ceil(self.per_page());
         self.pages.remove_range(ino.0.into(), first_page..u64::MAX);
-        self.delayed.remove(ino, from..u64::MAX);
+        self.forget_waiting(ino, from..u64::MAX);
         if self.has_blocks(ino)? && !self.remove_blocks(ino, from, u64::MAX)? {
             self.list_orphan(ino)?;
             self.commit_if_large()?;

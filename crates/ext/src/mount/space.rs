@@ -20,11 +20,10 @@ impl<D: Scheduler> Ext<D> {
         self.room_for_few().saturating_sub(FOR_FEW + self.kept_from_caller)
     }
 
-    /// Free blocks, less what delayed blocks and their nodes will need.
+    /// Free blocks, less what blocks that wait to be written, and their nodes, will need.
     fn room_for_few(&self) -> u64 {
-        let delayed = self.delayed.total();
-        let pointers = self.nodes_for(delayed) + 4 * self.delayed.files() as u64;
-        self.groups.takeable().saturating_sub(delayed + pointers + FOR_NODES)
+        let waiting = self.delayed.total() + self.delayed.nodes() + self.unwritten.nodes();
+        self.groups.takeable().saturating_sub(waiting + FOR_NODES)
     }
 
     /// Until the call ends, the blocks that the volume reserves are not for a caller that is
@@ -50,6 +49,19 @@ impl<D: Scheduler> Ext<D> {
     /// [`Error::NoSpace`].
     pub(super) fn check_nodes(&self) -> Result<(), Error> {
         if self.groups.takeable() >= FOR_NODES { Ok(()) } else { Err(Error::NoSpace) }
+    }
+
+    /// Blocks of content that may be taken at once: what leads to them needs others.
+    pub(super) fn most_beside_nodes(&self) -> u32 {
+        let free = self.groups.takeable().saturating_sub(FOR_NODES);
+        (free - free.div_ceil(33)).clamp(1, u32::MAX.into()) as u32
+    }
+
+    /// The end of a change that [`Self::check_nodes`] has allowed: without space it is half done,
+    /// and must not be committed.
+    pub(super) fn must_have_room<T>(&mut self, changed: Result<T, Error>) -> Result<T, Error> {
+        self.stopped |= matches!(changed, Err(Error::NoSpace));
+        changed
     }
 
     /// Makes sure that a call can take `blocks` more blocks; blocks that wait for a commit may be
@@ -80,16 +92,18 @@ impl<D: Scheduler> Ext<D> {
         if self.lacked_room { Err(Error::NoSpace) } else { Ok(()) }
     }
 
-    /// After a call that lacked space: writes back what is delayed, which may take less than was
-    /// kept for it, if the call was refused for want of blocks; commits, which releases what was
-    /// freed. True if there is more room now.
+    /// After a call that lacked space: writes back what waits, which may take less than was kept
+    /// for it, if the call was refused for want of blocks; commits, which releases what was freed.
+    /// True if there is more room now.
     pub(super) fn makes_room(&mut self) -> Result<bool, Error> {
         let before = self.room_for_few();
-        if std::mem::take(&mut self.lacked_room) && self.delayed.total() > 0 {
+        let waits = self.delayed.total() + self.unwritten.total() > 0;
+        if std::mem::take(&mut self.lacked_room) && waits {
             let left = self.write_back_all()?;
             left.filter(|error| *error != Error::NoSpace).map_or(Ok(()), Err)?;
         }
-        if self.groups.pending() > 0 {
+        // content that goes through the journal waits for a commit
+        if self.groups.pending() > 0 || self.unwritten.total() > 0 {
             self.commit()?;
         }
         Ok(self.room_for_few() > before)

@@ -47,8 +47,9 @@ fn write_more_than_fits<D: Scheduler>(fs: &mut Ext<D>, ino: Number) {
     fs.edit_inode(ino_of(ino)).unwrap().size = more * 4096;
     for block in 0..more {
         fs.pages.write(ino.0, block, page(1));
-        fs.delayed.insert(ino_of(ino), block as u32);
     }
+    let tree = fs.tree_size(ino_of(ino)).unwrap();
+    fs.delayed.insert(ino_of(ino), tree, 0..more as u32);
 }
 
 fn list_as_orphan(fs: &mut Ext<MemoryDevice>, ino: Ino) {
@@ -158,4 +159,26 @@ fn an_unmount_ends_the_mount_even_if_content_has_no_place() {
     assert_clean(device.clone());
     let volume = Volume::open(device).unwrap();
     assert!(!volume.superblock().incompat.has(Incompat::RECOVER));
+}
+
+/// The content may not take the blocks that a tree of extents needs to lead to it.
+#[test]
+fn the_last_blocks_are_left_for_nodes() {
+    let mut fs = mounted(|_| {});
+    let file = create(&mut fs, b"file");
+    for block in 0..4 {
+        fs.write(&Caller::default(), file, block * 8192, &[1; 4096]).unwrap();
+        fs.sync().unwrap();
+    }
+    let filler = create(&mut fs, b"filler");
+    let mut at = 0;
+    while fs.groups.takeable() > 10 {
+        let wanted = (fs.groups.takeable() - 10) as u32;
+        at = fs.allocate_run(ino_of(filler), at as u32, wanted, true).unwrap().end();
+    }
+    let run = fs.allocate_run(ino_of(file), 100, 64, true).unwrap();
+    assert!((1..=2).contains(&run.blocks), "{run:?}");
+    fs.edit_inode(ino_of(file)).unwrap().size = 164 * 4096;
+    fs.edit_inode(ino_of(filler)).unwrap().size = at * 4096;
+    assert_clean(fs.unmount().unwrap());
 }
