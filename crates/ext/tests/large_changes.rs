@@ -223,3 +223,22 @@ fn attributes_of_more_inodes_than_the_journal_has_blocks() {
     let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
     assert!(files.iter().all(|&file| fs.getattr(file).unwrap().mode == 0o100_600));
 }
+
+/// Each of its pages splits an extent of the file, and the nodes are more than one transaction
+/// takes.
+#[test]
+fn one_file_whose_write_back_edits_more_nodes_than_the_journal_has_blocks() {
+    let mut options = Options::parse("noauto_da_alloc").unwrap();
+    options.page_cache_bytes = 1 << 30;
+    let device = new("-t ext4 -b 1024 -J size=1 -N 400", 500);
+    let mut fs = Ext::mount(device, options, SimTime::ZERO).unwrap();
+    let file = create(&mut fs, b"file");
+    let how = Fallocate::Reserve { keep_size: false };
+    fs.fallocate(&Caller::default(), file, how, 0, 400 << 20).unwrap();
+    let content = [Content::Pattern(Pattern::new(7))];
+    for page in (0..100_000).step_by(2) {
+        fs.write_pages(&Caller::default(), file, (page * 4096, 4096), &content, false).unwrap();
+    }
+    fs.fsync(file, false).unwrap();
+    assert_clean(&fs.unmount().unwrap());
+}

@@ -295,13 +295,29 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn send_before_commit(&mut self, ino: Ino) -> Result<(), Error> {
         match self.options.data {
             DataMode::Ordered => self.place_delayed(ino),
-            DataMode::Writeback | DataMode::Journal => self.write_back(ino),
+            DataMode::Writeback | DataMode::Journal => self.write_back_at_once(ino),
         }
     }
 
-    /// Writes the dirty pages of one file. Content that goes through the journal waits for the
-    /// commit.
+    /// Writes the dirty pages of one file, if that edits many nodes with commits in between: not
+    /// within a call that changes something else.
     pub(super) fn write_back(&mut self, ino: Ino) -> Result<(), Error> {
+        let most = self.max_transaction() / 4;
+        let edits = self.delayed.runs(ino) + self.unwritten.runs(ino);
+        if edits <= most as u64 || self.journals_content(ino)? {
+            return self.write_back_at_once(ino);
+        }
+        self.check_writable()?; // what is half done must not be committed
+        for share in self.pages.dirty_pages(ino.0.into()).chunks(most.max(1)) {
+            self.place_and_write(ino, share)?;
+            self.commit_if_large()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the dirty pages of one file, in the running transaction. Content that goes through
+    /// the journal waits for the commit.
+    pub(super) fn write_back_at_once(&mut self, ino: Ino) -> Result<(), Error> {
         if self.pages.dirty_count(ino.0.into()) == 0 {
             return Ok(());
         }

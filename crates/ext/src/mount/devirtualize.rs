@@ -154,7 +154,7 @@ impl<D: Scheduler> Ext<D> {
         self.flag_volume()?;
         for ino in targets.iter().map(|target| ino_of(target.ino)).collect::<BTreeSet<_>>() {
             if self.is_file(ino)? {
-                self.change(|fs| Ok(fs.write_back(ino)?))?;
+                self.change(|fs| Ok(fs.write_back_at_once(ino)?))?;
             }
         }
         Ok(self.commit()?)

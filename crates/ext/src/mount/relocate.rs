@@ -32,7 +32,7 @@ impl<D: Scheduler> Ext<D> {
 
     fn relocate_at(&mut self, ino: Ino, at: PointerPlace, goal: u64) -> Result<Address, Error> {
         self.check_movable(ino)?;
-        self.write_back(ino)?;
+        self.write_back_at_once(ino)?;
         let old = self.pointer_at(ino, at)?;
         let from = match old.target {
             Address::Logical(from) => BlockAddr(from),

@@ -122,7 +122,7 @@ impl<D: Scheduler> Simulated for Ext<D> {
             if direct {
                 self.change_again(|fs| {
                     fs.begin_hinted(ino)?;
-                    fs.write_back(ino)?;
+                    fs.write_back_at_once(ino)?;
                     Ok(fs.end_hinted()?)
                 })?;
             }

@@ -128,6 +128,11 @@ impl Waiting {
         self.map.get(&ino).map_or(0, |blocks| blocks.set.len() as u64)
     }
 
+    /// Runs of neighbours among the blocks of a file.
+    pub(super) fn runs(&self, ino: Ino) -> u64 {
+        self.map.get(&ino).map_or(0, |blocks| blocks.runs)
+    }
+
     /// The first run of them from `from` on.
     pub(super) fn first_run(&self, ino: Ino, from: u32) -> Option<(u32, u32)> {
         let mut blocks = self.map.get(&ino)?.set.range(from..);
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn runs_are_counted_as_blocks_come_and_go() {
         let mut waiting = Waiting::default();
-        let runs = |waiting: &Waiting| waiting.map.get(&Ino(5)).map_or(0, |blocks| blocks.runs);
+        let runs = |waiting: &Waiting| waiting.runs(Ino(5));
         waiting.insert(Ino(5), TREE, [0, 2, 4, 9]);
         assert_eq!((runs(&waiting), waiting.nodes()), (4, 3 + 8));
         waiting.insert(Ino(5), TREE, [1, 3, 2]);

@@ -258,7 +258,7 @@ impl<D: Scheduler> Ext<D> {
         if matches!(new, Address::Physical(_)) {
             // what is dirty is written while the volume's own address still leads to it; this may
             // change the tree
-            self.write_back(ino)?;
+            self.write_back_at_once(ino)?;
         }
         let old = self.pointer_at(ino, at)?;
         let extents = self.is_extent_mapped(ino)?;
