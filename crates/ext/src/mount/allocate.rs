@@ -44,6 +44,8 @@ pub(super) struct Request {
     pub(super) blocks: u32,
     /// Blocks that the file will have then.
     pub(super) size_blocks: u64,
+    /// The first address that is beyond the reach of what is to lead to the run.
+    pub(super) reach: u64,
 }
 
 impl<D: Scheduler> Ext<D> {
@@ -67,11 +69,12 @@ impl<D: Scheduler> Ext<D> {
         let blocks = request.blocks.min(most);
         let window =
             self.window_wanted(&request).map_or(blocks, |window| window.max(blocks).min(most));
-        let found = match self.search(request.goal, window, blocks)? {
+        let groups = self.groups_below(request.reach);
+        let found = match self.search(groups, request.goal, window, blocks)? {
             Some(found) => Some(found),
             None => {
                 self.drop_windows()?;
-                self.search(request.goal, blocks, blocks)?
+                self.search(groups, request.goal, blocks, blocks)?
             }
         };
         let (start, len) = found.ok_or(Error::NoSpace)?;
@@ -83,9 +86,24 @@ impl<D: Scheduler> Ext<D> {
         Ok((start, used))
     }
 
-    /// One block for metadata, near `goal`.
-    pub(super) fn allocate_meta(&mut self, goal: u64) -> Result<BlockAddr, Error> {
-        Ok(self.allocate(Request { ino: None, goal, blocks: 1, size_blocks: 0 })?.0)
+    /// One block for metadata, near `goal` and below `reach`.
+    pub(super) fn allocate_meta(&mut self, goal: u64, reach: u64) -> Result<BlockAddr, Error> {
+        Ok(self.allocate(Request { ino: None, goal, blocks: 1, size_blocks: 0, reach })?.0)
+    }
+
+    /// The first address that the file's map cannot hold: pointers have 32 bits.
+    pub(super) fn reach_of(&mut self, ino: Ino) -> Result<u64, Error> {
+        Ok(if self.is_extent_mapped(ino)? { u64::MAX } else { 1 << 32 })
+    }
+
+    /// Number of groups of which all blocks lie below an address.
+    fn groups_below(&self, reach: u64) -> u32 {
+        let count = self.superblock.group_count();
+        if reach >= self.superblock.blocks_count {
+            return count;
+        }
+        let below = reach.saturating_sub(self.superblock.first_data_block.into());
+        count.min((below / u64::from(self.superblock.blocks_per_group)) as u32)
     }
 
     fn is_small(&self, request: &Request) -> bool {
@@ -125,8 +143,9 @@ impl<D: Scheduler> Ext<D> {
             return Ok(None);
         };
         let shared = key == Ino::NONE;
-        let fits =
+        let continues =
             if shared { window.blocks >= request.blocks } else { window.start.0 == request.goal };
+        let fits = continues && window.start.0 + u64::from(window.blocks) <= request.reach;
         if !fits {
             if !shared {
                 self.drop_window(key)?;
@@ -173,17 +192,20 @@ impl<D: Scheduler> Ext<D> {
         keys.into_iter().try_for_each(|key| self.drop_window(key))
     }
 
-    /// A run of free blocks: at the goal, or the first from there on that has `ideal` blocks, or
-    /// `least`, or else the longest there is.
+    /// A run of free blocks in the first `groups` groups: at the goal, or the first from there on
+    /// that has `ideal` blocks, or `least`, or else the longest there is.
     fn search(
         &mut self,
+        groups: u32,
         goal: u64,
         ideal: u32,
         least: u32,
     ) -> Result<Option<(BlockAddr, u32)>, Error> {
-        let goal = BlockAddr(
-            goal.clamp(self.superblock.first_data_block.into(), self.superblock.blocks_count - 1),
-        );
+        let Some(last_group) = groups.checked_sub(1).map(GroupNo) else { return Ok(None) };
+        let last = self.superblock.group_start(last_group).0
+            + u64::from(self.superblock.group_blocks(last_group))
+            - 1;
+        let goal = BlockAddr(goal.clamp(self.superblock.first_data_block.into(), last));
         let (first, offset) = self.superblock.group_of(goal);
         // what begins right at the goal continues the file
         let begins = least.min(16);
@@ -197,8 +219,8 @@ impl<D: Scheduler> Ext<D> {
         }
         let mut best = None;
         for wanted in [ideal, least] {
-            for step in 0..self.superblock.group_count() {
-                let group = GroupNo((first.0 + step) % self.superblock.group_count());
+            for step in 0..groups {
+                let group = GroupNo((first.0 + step) % groups);
                 if self.groups.cannot_hold(group, if best.is_some() { wanted } else { 1 }) {
                     continue;
                 }

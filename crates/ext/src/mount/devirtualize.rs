@@ -307,7 +307,7 @@ impl<D: Scheduler> Ext<D> {
                 self.superblock.group_start(self.superblock.inode_group(steps[taken].ino).0).0;
             let blocks = (steps.len() - taken) as u32;
             let (start, found) =
-                self.allocate(Request { ino: None, goal, blocks, size_blocks: 0 })?;
+                self.allocate(Request { ino: None, goal, blocks, size_blocks: 0, reach: 1 << 32 })?;
             self.io.discard(&[(start.0, found.into())])?;
             let places = (start.0..).map(BlockAddr);
             for (step, place) in steps[taken..].iter_mut().take(found as usize).zip(places) {

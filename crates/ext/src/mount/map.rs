@@ -7,7 +7,8 @@ use super::allocate::Request;
 use super::policy::goal;
 use crate::error::Error;
 use crate::format::{
-    BlockAddr, Extent, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached,
+    BlockAddr, Extent, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, RoCompat,
+    blocks_reached,
 };
 
 /// State of the blocks of a run.
@@ -73,13 +74,19 @@ impl<D: Scheduler> Ext<D> {
 
     /// The first block that a file of this inode's kind cannot have.
     pub(super) fn max_blocks(&mut self, ino: Ino) -> Result<u64, Error> {
-        if self.is_extent_mapped(ino)? {
+        let extents = self.is_extent_mapped(ino)?;
+        if extents && self.superblock.ro_compat.has(RoCompat::HUGE_FILE) {
             return Ok(MAX_EXTENT_BLOCKS);
         }
-        let reached = blocks_reached((self.block_size() / 4) as u32);
-        // sectors are counted with 32 bits without the feature huge_file
+        // sectors are counted with 32 bits without the feature huge_file, and those of nodes or
+        // pointers are among them: a node in a block of 1 KiB has 42 entries after a split
         let counted = (u64::from(u32::MAX) * 512) / self.block_size() as u64;
-        Ok(reached.min(counted - counted / 256).min(MAX_EXTENT_BLOCKS))
+        let (reached, in_one_node) = if extents {
+            (MAX_EXTENT_BLOCKS, 32)
+        } else {
+            (blocks_reached((self.block_size() / 4) as u32), 256)
+        };
+        Ok(reached.min(counted - counted / in_one_node).min(MAX_EXTENT_BLOCKS))
     }
 
     /// The run that block `block` of the file is in, from it on.
@@ -124,7 +131,8 @@ impl<D: Scheduler> Ext<D> {
             crate::format::MAX_UNWRITTEN.into()
         };
         let blocks = blocks.min(most).min(self.most_beside_nodes());
-        let request = Request { ino: windowed.then_some(ino), goal, blocks, size_blocks };
+        let reach = self.reach_of(ino)?;
+        let request = Request { ino: windowed.then_some(ino), goal, blocks, size_blocks, reach };
         let (at, len) = self.allocate(request)?;
         let state = if written { State::Written(at) } else { State::Unwritten(at) };
         let run = Run { block, blocks: len, state };
@@ -208,7 +216,8 @@ impl<D: Scheduler> Ext<D> {
 
     /// Takes a block for pointers or a node of the file.
     pub(super) fn take_meta(&mut self, ino: Ino, goal: u64) -> Result<BlockAddr, Error> {
-        let at = self.allocate_meta(goal)?;
+        let reach = self.reach_of(ino)?;
+        let at = self.allocate_meta(goal, reach)?;
         let sectors = self.block_size() as u64 / 512;
         self.add_sectors(ino, sectors)?;
         Ok(at)

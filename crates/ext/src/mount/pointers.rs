@@ -108,7 +108,8 @@ impl<D: Scheduler> Ext<D> {
         at: BlockAddr,
     ) -> Result<(), Error> {
         for offset in 0..blocks {
-            let to = (at.0 + u64::from(offset)) as u32;
+            // it was taken within the reach of pointers
+            let to = u32::try_from(at.0 + u64::from(offset)).map_err(|_| Error::NoSpace)?;
             self.insert_pointer(ino, block + offset, to)?;
         }
         Ok(())

@@ -38,7 +38,8 @@ impl<D: Scheduler> Ext<D> {
             Address::Logical(from) => BlockAddr(from),
             Address::Physical(at) => return Err(Error::PhysicalBlock { ino, at }),
         };
-        let to = self.take_whole(goal, old.blocks)?;
+        let reach = self.reach_of(ino)?;
+        let to = self.take_whole(goal, old.blocks, reach)?;
         if old.is_metadata {
             self.copy_metadata(ino, from, to)?;
         } else if old.written {
@@ -58,9 +59,10 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// A run of just so many blocks.
-    fn take_whole(&mut self, goal: u64, blocks: u32) -> Result<BlockAddr, Error> {
-        let (start, found) = self.allocate(Request { ino: None, goal, blocks, size_blocks: 0 })?;
+    /// A run of just so many blocks, below `reach`.
+    fn take_whole(&mut self, goal: u64, blocks: u32, reach: u64) -> Result<BlockAddr, Error> {
+        let request = Request { ino: None, goal, blocks, size_blocks: 0, reach };
+        let (start, found) = self.allocate(request)?;
         if found == blocks {
             return Ok(start);
         }

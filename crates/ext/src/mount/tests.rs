@@ -6,10 +6,11 @@ use dovetail_block::{BlockBytes, Content, ImageDevice, MemoryDevice, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Error, FileSystem, Ino as Number, NewNode, SetAttr};
 
+use super::allocate::Request;
 use super::vfs::ino_of;
 use super::{Ext, Options};
 use crate::Volume;
-use crate::format::{Incompat, Ino};
+use crate::format::{Incompat, Ino, RoCompat};
 use crate::fsck::{self, Severity};
 use crate::mkfs::{Kind, MkfsOptions, mkfs};
 
@@ -181,4 +182,37 @@ fn the_last_blocks_are_left_for_nodes() {
     fs.edit_inode(ino_of(file)).unwrap().size = 164 * 4096;
     fs.edit_inode(ino_of(filler)).unwrap().size = at * 4096;
     assert_clean(fs.unmount().unwrap());
+}
+
+/// The pointers of a file without extents have 32 bits.
+#[test]
+fn blocks_come_from_groups_within_the_reach_of_what_leads_to_them() {
+    let mut fs = mounted(|options| options.blocks_per_group = Some(1024));
+    for (reach, goal) in [(2048, 3000), (1500, 0), (u64::MAX, 0)] {
+        let groups = (reach / 1024).min(4) * 1024;
+        let request = |blocks| Request { ino: None, goal, blocks, size_blocks: 0, reach };
+        let mut taken = 0;
+        while let Ok((at, blocks)) = fs.allocate(request(64)) {
+            assert!(at.0 + u64::from(blocks) <= groups, "{at:?}");
+            taken += blocks;
+        }
+        assert_eq!(taken > 0, reach != 1500, "the first groups were taken before");
+    }
+    assert_eq!(fs.groups.takeable(), 0);
+}
+
+/// Without the feature huge_file an inode counts sectors with 32 bits.
+#[test]
+fn an_extent_file_without_huge_file_ends_before_its_sectors_overflow() {
+    let mut fs = mounted(|options| {
+        options.ro_compat = options.ro_compat.without(RoCompat::HUGE_FILE);
+    });
+    let file = create(&mut fs, b"file");
+    let mut set = |size| {
+        let changes = SetAttr { size: Some(size), ..SetAttr::default() };
+        fs.setattr(&Caller::default(), file, &changes).map(drop)
+    };
+    assert_eq!(set(1 << 40), Ok(()));
+    assert_eq!(set(1 << 41), Err(Error::FileTooBig));
+    assert_eq!(fs.write(&Caller::default(), file, 1 << 41, &[1]), Err(Error::FileTooBig));
 }
