@@ -4,7 +4,7 @@
 
 use dovetail_block::{BlockBytes, Content, ImageDevice, MemoryDevice, Scheduler};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, FileSystem, Ino as Number, NewNode, SetAttr};
+use dovetail_vfs::{Caller, Error, FileSystem, Ino as Number, NewNode, RenameFlags, SetAttr};
 
 use super::allocate::Request;
 use super::vfs::ino_of;
@@ -15,6 +15,7 @@ use crate::fsck::{self, Severity};
 use crate::mkfs::{Kind, MkfsOptions, mkfs};
 
 const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
+const DIR: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
 
 fn mounted(change: impl FnOnce(&mut MkfsOptions)) -> Ext<MemoryDevice> {
     let mut options = MkfsOptions::new(Kind::Ext4);
@@ -215,4 +216,24 @@ fn an_extent_file_without_huge_file_ends_before_its_sectors_overflow() {
     assert_eq!(set(1 << 40), Ok(()));
     assert_eq!(set(1 << 41), Err(Error::FileTooBig));
     assert_eq!(fs.write(&Caller::default(), file, 1 << 41, &[1]), Err(Error::FileTooBig));
+}
+
+#[test]
+fn an_exchange_does_not_pass_the_limit_of_subdirectories() {
+    let mut fs = mounted(|options| {
+        options.ro_compat = options.ro_compat.without(RoCompat::DIR_NLINK);
+    });
+    let (root, caller) = (Number(2), Caller::default());
+    let full = fs.create(&caller, root, b"full", &DIR).unwrap().ino;
+    fs.create(&caller, root, b"dir", &DIR).unwrap();
+    create(&mut fs, b"file");
+    fs.create(&caller, full, b"file", &NODE).unwrap();
+    fs.create(&caller, full, b"dir", &DIR).unwrap();
+    fs.edit_inode(ino_of(full)).unwrap().links = 65_000;
+    let exchange = RenameFlags { exchange: true, ..RenameFlags::default() };
+    let mut rename = |from, to| fs.rename(&caller, from, to, exchange);
+    assert_eq!(rename((root, b"dir"), (full, b"file")), Err(Error::TooManyLinks));
+    assert_eq!(rename((full, b"file"), (root, b"dir")), Err(Error::TooManyLinks));
+    assert_eq!(rename((root, b"dir"), (full, b"dir")), Ok(()));
+    assert_eq!(rename((root, b"file"), (full, b"file")), Ok(()));
 }

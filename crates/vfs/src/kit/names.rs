@@ -271,6 +271,9 @@ pub trait Names {
         if taken_is_dir && self.is_below(dir, taken)? {
             return Err(if flags.exchange { below } else { Error::NotEmpty });
         }
+        if flags.exchange && dir != new_dir && is_dir != taken_is_dir {
+            self.check_subdirectory(if is_dir { new_dir } else { dir })?;
+        }
         if taken == ino || flags.exchange {
             return Ok(());
         }
