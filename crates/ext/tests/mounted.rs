@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common::manifest::{Manifest, differences, of_volume};
-use crate::common::{TempImage, kernel_image, manifest_lines};
+use crate::common::{TempImage, kernel_image, manifest_lines, tool};
 use dovetail_block::{BlockDevice, Command, MemoryDevice};
-use dovetail_ext::format::{Compat, RoCompat};
+use dovetail_ext::format::{Compat, RoCompat, name_hash};
 use dovetail_ext::{Ext, Incompatible, Options, Volume};
 use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_testkit::{RecordingDevice, Survivors};
@@ -475,4 +475,40 @@ fn reserved_blocks_that_are_written_join_their_neighbours() {
     let mut read = vec![9; 400 << 12];
     assert_eq!(fs.read(file, 0, &mut read), Ok(400 << 12));
     assert!(read == expected);
+}
+
+/// The hash of early ext3 has 31 bits: names of one hash are in the same place of a listing.
+#[test]
+fn a_listing_one_by_one_has_names_of_equal_hashes() {
+    let image = TempImage::mke2fs(16 << 20, &["-t", "ext4"]);
+    tool("tune2fs", &["-E", "hash_alg=legacy", image.text()]);
+    let mut fs = mount(image.load(), "");
+    let (version, seed) = (fs.superblock().hash_version(0), fs.superblock().hash_seed);
+    let mut seen = std::collections::BTreeMap::new();
+    let names: Vec<String> = (0..400_000)
+        .filter_map(|n| {
+            let name = format!("{n:x}");
+            let hash = name_hash(name.as_bytes(), version, seed);
+            seen.insert(hash, name.clone()).map(|other| [other, name])
+        })
+        .take(3)
+        .flatten()
+        .collect();
+    let root = fs.root();
+    for name in &names {
+        fs.create(&Caller::default(), root, name.as_bytes(), &NODE).unwrap();
+    }
+    let (mut cookie, mut found) = (0, Vec::new());
+    loop {
+        let mut next = None;
+        fs.readdir(root, cookie, &mut |entry| {
+            next = Some(entry);
+            false
+        })
+        .unwrap();
+        let Some(entry) = next else { break };
+        cookie = entry.cookie;
+        found.push(String::from_utf8(entry.name).unwrap());
+    }
+    assert!(names.len() >= 2 && names.iter().all(|name| found.contains(name)), "{found:?}");
 }

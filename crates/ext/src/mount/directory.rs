@@ -14,8 +14,8 @@ use super::map::State;
 use super::meta::Kind;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, Compat, DirBlock, DirBlockMut, DirEntry, DirFormat, FileType, Incompat, Ino,
-    InodeFlags, name_hash,
+    BlockAddr, CRC32C_START, Compat, DirBlock, DirBlockMut, DirEntry, DirFormat, FileType,
+    HashVersion, Incompat, Ino, InodeFlags, Superblock, crc32c, name_hash,
 };
 
 /// An entry, and where it stands.
@@ -45,6 +45,24 @@ struct Listed {
     /// Byte of the directory.
     place: u64,
     entry: DirEntry,
+}
+
+/// The hash that a name has in a listing. The legacy hash has 31 bits: others make its names differ
+/// whatever else the directory holds.
+fn position_hash(name: &[u8], version: HashVersion, superblock: &Superblock) -> Option<(u32, u32)> {
+    let (major, minor) = name_hash(name, version, superblock.hash_seed)?;
+    let is_legacy = version.algorithm == HashVersion::LEGACY;
+    Some((major, if is_legacy { crc32c(CRC32C_START, name) } else { minor }))
+}
+
+/// Gives sorted entries that share a position places behind each other: a listing that goes on
+/// behind one of them must find the others.
+fn part_positions(entries: &mut [Listed]) {
+    let mut last = 0;
+    for listed in entries {
+        listed.position = listed.position.max(last + 1);
+        last = listed.position;
+    }
 }
 
 impl<D: Scheduler> Ext<D> {
@@ -348,7 +366,7 @@ impl<D: Scheduler> Ext<D> {
                 };
                 let place = self.place_in_dir(block, record.offset);
                 let hash = version
-                    .and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
+                    .and_then(|version| position_hash(record.name, version, &self.superblock));
                 let position = match (record.name, hash) {
                     (b".", Some(_)) => 1,
                     (b"..", Some(_)) => 2,
@@ -362,6 +380,7 @@ impl<D: Scheduler> Ext<D> {
             }
         }
         entries.sort_by(|a, b| (a.position, &a.entry.name).cmp(&(b.position, &b.entry.name)));
+        part_positions(&mut entries);
         Ok(Listing { dir, entries, gone: FxHashSet::default(), left_out })
     }
 }
