@@ -512,3 +512,14 @@ fn a_listing_one_by_one_has_names_of_equal_hashes() {
     }
     assert!(names.len() >= 2 && names.iter().all(|name| found.contains(name)), "{found:?}");
 }
+
+/// Names are bytes, and those that are listed can be read.
+#[test]
+fn names_of_attributes_come_back_as_they_were_set() {
+    let mut fs = mount(empty("-t ext4"), "");
+    let root = fs.root();
+    let name = b"user.\xff\xfe".as_slice();
+    fs.setxattr(&Caller::default(), root, name, b"value", XattrFlags::default()).unwrap();
+    assert_eq!(fs.listxattr(root).unwrap(), [name]);
+    assert_eq!(fs.getxattr(root, name).unwrap(), b"value");
+}

@@ -2,15 +2,14 @@
 
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
-use dovetail_vfs::kit::Names;
-use dovetail_vfs::kit::WriteData;
+use dovetail_vfs::kit::{Names, WriteData, XattrNameSpace};
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, FsyncRest, Ino as Number,
     LeftOut, Moment, NewNode, RenameFlags, SetAttr, SharedCalls, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
-use crate::format::{FileType, Ino};
+use crate::format::{FileType, Ino, Xattr, XattrIndex};
 
 pub(super) fn ino_of(number: Number) -> Ino {
     Ino(u32::try_from(number.0).unwrap_or(0))
@@ -338,7 +337,9 @@ impl<D: Scheduler> FileSystem for Ext<D> {
 
     fn listxattr(&mut self, ino: Number) -> Result<Vec<Vec<u8>>, Error> {
         let list = self.xattr_list(ino_of(ino))?;
-        Ok(list.iter().map(|xattr| xattr.full_name().into_bytes()).collect())
+        // names of no space that a call can name are not found either
+        let names = list.iter().map(Xattr::system_name);
+        Ok(names.filter(|name| XattrIndex::of_name(name).is_some()).collect())
     }
 
     fn removexattr(&mut self, caller: &Caller, ino: Number, name: &[u8]) -> Result<(), Error> {

@@ -89,9 +89,6 @@ impl<D: BlockDevice> VolumeTree for Volume<D> {
 
     fn attributes_of(&mut self, file: &Inode) -> Result<NamedValues, Error> {
         let list = self.xattrs(file)?;
-        Ok(list
-            .iter()
-            .map(|xattr| (xattr.full_name().into_bytes(), xattr.system_value()))
-            .collect())
+        Ok(list.iter().map(|xattr| (xattr.system_name(), xattr.system_value())).collect())
     }
 }

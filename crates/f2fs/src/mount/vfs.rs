@@ -265,7 +265,7 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
 
     fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>, Error> {
         let list = self.xattr_list(nid(ino))?;
-        Ok(list.iter().map(|xattr| xattr.full_name().into_bytes()).collect())
+        Ok(list.iter().map(|xattr| xattr.system_name()).collect())
     }
 
     fn removexattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error> {

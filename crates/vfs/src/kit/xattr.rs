@@ -100,13 +100,18 @@ impl<S: XattrNameSpace> Xattr<S> {
         acl.flatten().unwrap_or_else(|| self.value.clone())
     }
 
-    /// The name as the system knows it, "user.comment". A name space without a name is shown by its
-    /// number; bytes that are not UTF-8 are replaced.
+    /// The name as the system knows it, "user.comment", byte by byte. A name space without a name
+    /// is shown by its number.
+    pub fn system_name(&self) -> Vec<u8> {
+        let prefix = match self.index.prefix() {
+            Some(prefix) => prefix.to_string(),
+            None => format!("{}.", self.index.number()),
+        };
+        [prefix.as_bytes(), &self.name].concat()
+    }
+
+    /// The same as text; bytes that are not UTF-8 are replaced.
     pub fn full_name(&self) -> String {
-        let name = String::from_utf8_lossy(&self.name);
-        match self.index.prefix() {
-            Some(prefix) => format!("{prefix}{name}"),
-            None => format!("{}.{name}", self.index.number()),
-        }
+        String::from_utf8_lossy(&self.system_name()).into_owned()
     }
 }
