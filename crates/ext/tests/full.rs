@@ -342,3 +342,32 @@ fn delayed_blocks_have_room_for_the_leaves_that_they_split() {
     assert_eq!(fs.fsync(ino, false), Ok(()));
     TempImage::of(&fs.unmount().unwrap()).check_errors();
 }
+
+#[test]
+fn a_full_volume_allows_what_takes_no_block() {
+    let mut fs = mount("-t ext4 -b 1024 -I 128", 12, "");
+    let (root, caller) = (fs.root(), Caller::default());
+    let names: Vec<String> = (0..60).map(|n| format!("{n}")).collect();
+    let files: Vec<_> = names
+        .iter()
+        .map(|name| fs.create(&caller, root, name.as_bytes(), &NODE).unwrap().ino)
+        .collect();
+    let filler = fs.create(&caller, root, b"filler", &NODE).unwrap().ino;
+    let mut end = 0;
+    for len in [65_536, 1024] {
+        while allowed(fs.write(&caller, filler, end, &vec![7; len])) {
+            end += len as u64;
+        }
+    }
+    fs.sync().unwrap();
+    let mut set = |ino| fs.setxattr(&caller, ino, b"user.x", b"1", XattrFlags::default());
+    let given = files.iter().take_while(|&&ino| allowed(set(ino))).count();
+    assert!((1..50).contains(&given), "{given}");
+    let name = |n: usize| (root, names[n].as_bytes());
+    let exchange = RenameFlags { exchange: true, ..RenameFlags::default() };
+    fs.rename(&caller, name(50), name(51), exchange).unwrap();
+    fs.rename(&caller, name(50), name(50), RenameFlags::default()).unwrap();
+    fs.rename(&caller, name(50), name(51), RenameFlags::default()).unwrap();
+    fs.removexattr(&caller, files[0], b"user.x").unwrap();
+    TempImage::of(&fs.unmount().unwrap()).check_clean();
+}

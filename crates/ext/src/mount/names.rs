@@ -250,7 +250,6 @@ impl<D: Scheduler> Ext<D> {
         flags: RenameFlags,
     ) -> Result<(), Error> {
         let rename = self.plan_rename((dir, name), (new_dir, new_name), flags)?;
-        self.check_room_for_few(ENTRY_BLOCKS)?;
         match rename {
             Rename::Nothing => Ok(()),
             Rename::Exchange { entry, taken } => {
@@ -260,6 +259,7 @@ impl<D: Scheduler> Ext<D> {
                 self.replace(caller, (dir, entry), (new_dir, taken))
             }
             Rename::Move { entry } => {
+                self.check_room_for_few(ENTRY_BLOCKS)?;
                 self.move_entry(caller, (dir, name, entry), (new_dir, new_name))
             }
         }

@@ -100,7 +100,11 @@ impl<D: Scheduler> Ext<D> {
         if list.len() == before {
             return Err(Error::NoAttribute);
         }
-        self.check_room_for_few(2)?;
+        // a block that other inodes share is not changed
+        let at = self.inode(ino)?.xattr_block;
+        if at.is_some() && self.refcount(at)? > 1 {
+            self.check_room_for_few(2)?;
+        }
         self.store_xattrs(ino, list, in_both)?;
         self.edit_inode(ino)?.ctime = caller.now;
         Ok(())
