@@ -240,5 +240,14 @@ fn one_file_whose_write_back_edits_more_nodes_than_the_journal_has_blocks() {
         fs.write_pages(&Caller::default(), file, (page * 4096, 4096), &content, false).unwrap();
     }
     fs.fsync(file, false).unwrap();
+    // a page of each node, by the commit of another file
+    for page in (1..100_000).step_by(84) {
+        fs.write_pages(&Caller::default(), file, (page * 4096, 4096), &content, false).unwrap();
+    }
+    fs.write(&Caller::default(), file, 400 << 20, &[1; 100]).unwrap();
+    truncate(&mut fs, file, (400 << 20) + 50);
+    let other = create(&mut fs, b"other");
+    fs.fsync(other, false).unwrap();
+    fs.fsync(file, false).unwrap();
     assert_clean(&fs.unmount().unwrap());
 }

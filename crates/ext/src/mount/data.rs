@@ -325,7 +325,7 @@ impl<D: Scheduler> Ext<D> {
         if self.journals_content(ino)? {
             return Ok(());
         }
-        self.write_mapped(ino)
+        self.write_mapped(ino, true)
     }
 
     /// Writes the dirty pages of one file that a pass over it comes to next, at most `most`.
@@ -347,7 +347,7 @@ impl<D: Scheduler> Ext<D> {
         let clamp = |block: u64| block.min(u32::MAX.into()) as u32;
         let was_placed = self.running.ordered.contains(&ino);
         self.place_delayed_in(ino, clamp(blocks.start)..clamp(blocks.end))?;
-        self.write_mapped_pages(ino, dirty)?;
+        self.write_mapped_pages(ino, dirty, true)?;
         // what was placed here is written: no commit has to
         if !was_placed {
             self.running.ordered.remove(&ino);
@@ -355,25 +355,26 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Writes those blocks of dirty pages that have a place.
+    /// Writes those blocks of dirty pages that have a place; with `converts` reserved blocks become
+    /// written ones.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if reserved blocks could not become written ones; all others are written.
-    pub(super) fn write_mapped(&mut self, ino: Ino) -> Result<(), Error> {
+    /// [`Error::NoSpace`] if reserved blocks did not become written ones; all others are written.
+    fn write_mapped(&mut self, ino: Ino, converts: bool) -> Result<(), Error> {
         let mut dirty = std::mem::take(&mut self.scratch);
         self.pages.dirty_pages_into(ino.0.into(), &mut dirty);
-        let written = self.write_mapped_pages(ino, &dirty);
+        let written = self.write_mapped_pages(ino, &dirty, converts);
         self.scratch = dirty;
         written
     }
 
     /// The same of these dirty pages.
-    fn write_mapped_pages(&mut self, ino: Ino, dirty: &[u64]) -> Result<(), Error> {
+    fn write_mapped_pages(&mut self, ino: Ino, dirty: &[u64], converts: bool) -> Result<(), Error> {
         let (mut known, mut lacks_room) = (None, false);
         self.io.set_content_of(ino.0);
         for &index in dirty {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
-            match self.write_mapped_page(ino, index, &content, &mut known) {
+            match self.write_mapped_page(ino, (index, &content), &mut known, converts) {
                 Err(Error::NoSpace) => lacks_room = true,
                 complete => {
                     if complete? {
@@ -394,14 +395,14 @@ impl<D: Scheduler> Ext<D> {
     fn write_mapped_page(
         &mut self,
         ino: Ino,
-        index: u64,
-        content: &Content,
+        (index, content): (u64, &Content),
         known: &mut Option<super::map::Run>,
+        converts: bool,
     ) -> Result<bool, Error> {
         let (mut complete, mut lacks_room) = (true, false);
         for (part, block) in self.blocks_of_page(index).enumerate() {
             complete &= !self.delayed.contains(ino, block as u32);
-            match self.place_for_write(ino, block, known) {
+            match self.place_for_write(ino, block, known, converts) {
                 Err(Error::NoSpace) => lacks_room = true,
                 place => {
                     if let Some(at) = place? {
@@ -413,13 +414,14 @@ impl<D: Scheduler> Ext<D> {
         if lacks_room { Err(Error::NoSpace) } else { Ok(complete) }
     }
 
-    /// Finds the place to which a block is written; reserved blocks count as written from now on.
-    /// `known` is the run of the block before.
+    /// Finds the place to which a block is written; reserved blocks count as written from now on,
+    /// or have no place if it `converts` none. `known` is the run of the block before.
     fn place_for_write(
         &mut self,
         ino: Ino,
         block: u64,
         known: &mut Option<super::map::Run>,
+        converts: bool,
     ) -> Result<Option<BlockAddr>, Error> {
         // blocks reserved behind the end stay reserved: a page may reach there
         let size = self.block_size() as u64;
@@ -438,6 +440,7 @@ impl<D: Scheduler> Ext<D> {
             State::Hole => Ok(None),
             // what was not written to in such a block, of a page that holds several, is zeros
             State::Unwritten(_) if !self.unwritten.contains(ino, block) => Ok(None),
+            State::Unwritten(_) if !converts => Err(Error::NoSpace),
             State::Unwritten(at) => {
                 self.mark_written(ino, block, 1)?;
                 *known = None;
@@ -471,33 +474,38 @@ impl<D: Scheduler> Ext<D> {
         blocks: &mut Vec<(BlockAddr, Content)>,
     ) -> Result<(), Error> {
         let (mut known, mut lacks_room) = (None, false);
-        'pages: for index in self.pages.dirty_pages(ino.0.into()) {
+        for index in self.pages.dirty_pages(ino.0.into()) {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
+            let mut complete = true;
             for (part, block) in self.blocks_of_page(index).enumerate() {
-                match self.place_for_write(ino, block, &mut known) {
-                    Err(Error::NoSpace) => {
-                        lacks_room = true;
-                        continue 'pages;
-                    }
+                match self.place_for_write(ino, block, &mut known, true) {
+                    Err(Error::NoSpace) => complete = false,
                     place => blocks.extend(place?.map(|at| (at, self.part_of(&content, part)))),
                 }
             }
-            self.pages.mark_clean(ino.0.into(), index);
-            self.unwritten.remove(ino, self.blocks_of_page(index));
+            lacks_room |= !complete;
+            if complete {
+                self.pages.mark_clean(ino.0.into(), index);
+                self.unwritten.remove(ino, self.blocks_of_page(index));
+            }
         }
         if lacks_room { Err(Error::NoSpace) } else { Ok(()) }
     }
 
     /// Writes pages of files that got blocks: they must be on their way before the transaction is
     /// committed. Content that goes through the journal comes back, and files of which reserved
-    /// blocks lack room to become written ones: those read as zeros until a later commit.
+    /// blocks lack room to become written ones, on the volume or in the transaction: those read as
+    /// zeros until a later commit.
     pub(super) fn write_ordered(&mut self) -> Result<WrittenOrdered, Error> {
         let (mut journaled, mut waiting) = (Vec::new(), BTreeSet::new());
+        let most = self.max_transaction().saturating_mul(2);
         for ino in self.running.ordered.iter().copied().collect::<Vec<_>>() {
             let written = if self.journals_content(ino)? {
                 self.take_journaled(ino, &mut journaled)
             } else if self.options.data == DataMode::Ordered {
-                self.write_mapped(ino)
+                let edits = self.unwritten.runs(ino) as usize;
+                let has_room = self.running.size(&self.superblock) + edits <= most;
+                self.write_mapped(ino, has_room)
             } else {
                 Ok(())
             };
