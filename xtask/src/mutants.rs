@@ -30,8 +30,8 @@ const MUTANTS: [Mutant; 3] = [
             ),
             (
                 "crates/ext/src/mount/meta.rs",
-                "if let Place::Directory(ino, _) | Place::Pointers(ino) | Place::Extents(ino, _) = place {\n            self.running",
-                "if let Place::Pointers(ino) | Place::Extents(ino, _) = place {\n            self.running",
+                "if let Place::Directory(ino, _) | Place::Pointers(ino) | Place::Extents(ino, _) = place {\n            self.add_content",
+                "if let Place::Pointers(ino) | Place::Extents(ino, _) = place {\n            self.add_content",
             ),
         ],
         explore: &["ace-2", "--count", "3000", "--cuts", "1", "--stack", "ext4"],
