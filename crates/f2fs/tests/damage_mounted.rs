@@ -133,3 +133,24 @@ fn a_logged_inode_whose_parent_is_no_directory() {
         assert!(matches!(error, Error::Corrupt(Corrupt::Mismatch { .. })), "{error}");
     }
 }
+
+/// The nodes go to the log of directories by their mark: an fsync must not.
+#[test]
+fn what_is_fsynced_of_a_file_whose_nodes_are_marked_as_a_directorys() {
+    for (mut lab, bed) in with_file() {
+        let mark = lab.in_inode("file", 4080);
+        lab.flip(mark, 1);
+        let lfs = Options::parse("mode=lfs").unwrap();
+        let mut fs = F2fs::mount(bed.device(&lab.image), lfs, SimTime::ZERO).unwrap();
+        let ino = fs.lookup(fs.root(), b"file").unwrap().ino;
+        for byte in [1, 2] {
+            // the first fsync of a mount is a checkpoint
+            fs.write(&CALLER, ino, 0, &[byte; 20_000]).unwrap();
+            fs.fsync(ino, false).unwrap();
+        }
+        let mut fs = mount(fs.into_device()).unwrap();
+        let mut content = [0; 20_000];
+        fs.read(ino, 0, &mut content).unwrap();
+        assert!(content == [2; 20_000], "{:?}", &content[..4]);
+    }
+}

@@ -246,6 +246,7 @@ impl<D: Scheduler> F2fs<D> {
         cause: WriteClass,
     ) -> Result<(), Error> {
         let mut footer = self.nodes.get(nid).ok_or(Damage::NoNode(nid))?.footer();
+        footer.cold = self.is_cold(&footer);
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
         let staged =
@@ -290,6 +291,14 @@ impl<D: Scheduler> F2fs<D> {
             }
         }
         Ok(())
+    }
+
+    /// A node belongs to something other than a directory. Its inode says so, if it is in memory,
+    /// as with each fsync: the node's own mark may be wrong, and would have an fsync write to a log
+    /// that recovery does not read.
+    fn is_cold(&self, footer: &Footer) -> bool {
+        let inode = self.nodes.peek(footer.ino).filter(|inode| inode.is_of(footer.ino, 0));
+        inode.map_or(footer.cold, |inode| !is_dir(RawInode::of(&inode.block).i_mode.get()))
     }
 
     /// Writes all dirty nodes.
