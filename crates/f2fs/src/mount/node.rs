@@ -251,7 +251,11 @@ impl<D: Scheduler> F2fs<D> {
         let entry = self.nat_entry(nid)?;
         let staged =
             if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
-        let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
+        let address = self.allocate(log, Summary { nid, version: 0, offset: 0 });
+        if let (Err(_), Some(staged)) = (&address, staged) {
+            self.space.release_staged(staged);
+        }
+        let address = address?;
         if !marks.fsync {
             self.since.note_unmarked(footer.ino);
         }
@@ -335,6 +339,7 @@ mod tests {
 
     use super::super::data::WritebackReason;
     use super::super::{F2fs, Options};
+    use super::{Marks, WriteClass};
     use crate::format::Nid;
     use crate::mkfs::{MkfsOptions, mkfs};
 
@@ -366,5 +371,22 @@ mod tests {
         let mut content = [0; 8192];
         after_cut.read(ino, 0, &mut content).unwrap();
         assert_eq!(content, [2; 8192]);
+    }
+
+    #[test]
+    fn a_staged_block_is_given_back_when_the_log_has_no_space() {
+        let mut device = MemoryDevice::new((64 << 20) / 4096);
+        mkfs(&mut device, &MkfsOptions::default()).unwrap();
+        let options = Options::parse("mode=rm-ipu,remap=fsync").unwrap();
+        let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
+        while fs.space.borrow_section() {}
+        let (root, marks) = (fs.superblock.root, Marks { by_remap: true, ..Marks::default() });
+        fs.node(root, root, 0).unwrap();
+        let mut before = fs.space.staging_free();
+        while fs.write_node(root, marks, WriteClass::Node).is_ok() {
+            before = fs.space.staging_free();
+        }
+        assert!(before > 0);
+        assert_eq!(fs.space.staging_free(), before);
     }
 }
