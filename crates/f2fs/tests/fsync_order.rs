@@ -264,3 +264,33 @@ fn a_file_whose_noted_name_is_gone_keeps_its_other_name_after_a_power_cut() {
     assert_eq!((fs.read(ino, 0, &mut found), found), (Ok(20_000), [2; 20_000]));
     assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
 }
+
+/// Recovery writes each node of the chain anew, while the checkpoint and the chain keep theirs.
+#[test]
+fn a_volume_can_be_mounted_after_fsyncs_of_very_many_files() {
+    let mut fs = F2fs::mount(mkfs(256 << 20, &[]), Options::default(), SimTime::ZERO).unwrap();
+    let (caller, root) = (Caller::default(), fs.root());
+    let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+    let make = |n: u32| {
+        let name = format!("file{n}");
+        let ino = fs.create(&caller, root, name.as_bytes(), &node).unwrap().ino;
+        fs.write(&caller, ino, 0, b"0").unwrap();
+        ino
+    };
+    let files: Vec<Ino> = (0..20_480).map(make).collect();
+    fs.sync().unwrap();
+    let checkpoints = fs.events().checkpoints;
+    for &ino in &files {
+        fs.write(&caller, ino, 0, b"1").unwrap();
+        fs.fsync(ino, false).unwrap();
+    }
+    let more = fs.events().checkpoints - checkpoints;
+    assert!(more < 20, "{more} checkpoints: most fsyncs are records");
+    let mut fs = F2fs::mount(fs.into_device(), Options::default(), SimTime::ZERO).unwrap();
+    for &ino in &files {
+        let mut byte = [0];
+        fs.read(ino, 0, &mut byte).unwrap();
+        assert_eq!(&byte, b"1");
+    }
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+}

@@ -266,6 +266,9 @@ impl<D: Scheduler> F2fs<D> {
         if marks.fsync {
             let first = footer.node_offset == 0 && !self.since.is_logged(footer.ino);
             self.space.note_recoverable(first, marks.dentry);
+            // content that was in the inode at the checkpoint
+            let beside = u64::from(first && self.space.shows_lost_blocks());
+            self.since.note_record(nid, marks.dentry, beside);
         }
         let version = self.node_version(nid);
         self.note_rewritten(footer.ino);

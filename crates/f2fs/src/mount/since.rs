@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashSet;
+
 use super::policy::FsyncFacts;
 use crate::format::Nid;
 
@@ -29,6 +31,10 @@ pub(super) struct SinceCheckpoint {
     dropped_nodes: BTreeSet<Nid>,
     /// Blocks that came to be used, as opposed to rewritten.
     allocated: u64,
+    /// Nodes that records hold: a recovery writes each of them once.
+    recorded: FxHashSet<Nid>,
+    /// Blocks that a recovery writes beside those nodes.
+    recovered_beside: u64,
 }
 
 impl SinceCheckpoint {
@@ -45,6 +51,18 @@ impl SinceCheckpoint {
     pub(super) fn note_logged(&mut self, ino: Nid) {
         self.logged.insert(ino);
         self.unmarked.remove(&ino);
+    }
+
+    /// An fsync writes a node as a record. With a name a recovery writes a block of a directory, its
+    /// inode and a node between them, too; `beside` are further blocks.
+    pub(super) fn note_record(&mut self, nid: Nid, named: bool, beside: u64) {
+        self.recorded.insert(nid);
+        self.recovered_beside += beside + if named { 3 } else { 0 };
+    }
+
+    /// Blocks that a recovery of the records so far would write.
+    pub(super) fn blocks_to_recover(&self) -> u64 {
+        self.recorded.len() as u64 + self.recovered_beside
     }
 
     /// A node of the inode has been written without a mark.

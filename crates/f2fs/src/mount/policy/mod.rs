@@ -22,7 +22,7 @@ pub(crate) use ipu::SMALL_VOLUME_SEGMENTS;
 pub(crate) use ipu::UpdateFacts;
 pub use log::Logs;
 pub(crate) use log::{DataFacts, Log, data_log, matches_extension, node_log};
-pub(crate) use space::{SpaceFacts, enough_free, need_ssr};
+pub(crate) use space::{SpaceFacts, enough_free, has_room_to_recover, need_ssr};
 pub(crate) use victim::{Age, cost_benefit};
 pub(crate) use write_mode::{RunFacts, Updates, WriteMode, adaptive_mode, is_large, write_mode};
 pub(crate) use zoned_cleaning::{

@@ -55,6 +55,17 @@ pub(crate) const fn need_ssr(facts: &SpaceFacts) -> bool {
     facts.free_sections <= nodes + 2 * dents + 2 * facts.reserved_sections
 }
 
+/// Logs that a recovery moves to free sections before it writes anything.
+const MOVED_LOGS: u32 = 6;
+
+/// A recovery would have free sections for so many blocks, most of them nodes: the last checkpoint
+/// and the chain of records keep theirs until it is through. Of each log the last section may be
+/// used in part only; the one that each log moves to makes up for that.
+pub(crate) const fn has_room_to_recover(facts: &SpaceFacts, blocks: u64) -> bool {
+    let sections = facts.free_sections.saturating_sub(MOVED_LOGS);
+    blocks <= sections as u64 * facts.section_blocks as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +104,13 @@ mod tests {
         assert!(enough_free(&dirty(13, 0)), "a section for each kind");
         assert!(!enough_free(&dirty(12, 4)) && enough_free(&dirty(12, 5)));
         assert!(enough_free(&dirty(11, 5)) && !enough_free(&dirty(10, 5)));
+    }
+
+    #[test]
+    fn a_recovery_needs_sections_beside_those_that_the_logs_move_to() {
+        let free = |free_sections| SpaceFacts { free_sections, ..BASE };
+        assert!(has_room_to_recover(&free(8), 1024) && !has_room_to_recover(&free(8), 1025));
+        assert!(has_room_to_recover(&free(6), 0) && !has_room_to_recover(&free(5), 1));
     }
 
     #[test]

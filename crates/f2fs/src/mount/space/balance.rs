@@ -5,7 +5,7 @@ use dovetail_block::{Scheduler, free_blocks};
 
 use super::super::F2fs;
 use super::super::checkpoint::CheckpointReason;
-use super::super::policy::{HeadroomFacts, is_tight};
+use super::super::policy::{HeadroomFacts, has_room_to_recover, is_tight};
 use super::iplfs::LogSpace;
 use super::{Demand, Space};
 use crate::error::Error;
@@ -16,6 +16,9 @@ use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 const PAGES_A_LOOK: usize = 16;
 /// Nodes that one call makes dirty between two looks; fewer than the policy's margin.
 const NODES_A_LOOK: usize = 16;
+/// Blocks that a recovery writes for one more record beside the nodes of the file: a directory's,
+/// if it has to give the file its name, and the nodes above them.
+const BLOCKS_A_RECORD: u64 = 8;
 /// With so few blocks free on the device each look at it is exact: eight times a mebibyte can be on
 /// its way, and what is tight is a few hundred blocks. Assumed.
 const NEAR: u64 = 4096;
@@ -194,6 +197,10 @@ impl<D: Scheduler> F2fs<D> {
     /// A record of the file's changes would take space that a recovery needs.
     pub(in super::super) fn has_no_headroom_to_log(&mut self, ino: Nid) -> Result<bool, Error> {
         let nodes = self.nodes.dirty_of(ino).count() as u64;
+        if let Space::Segmented(space) = &self.space {
+            let blocks = self.since.blocks_to_recover() + nodes + BLOCKS_A_RECORD;
+            return Ok(!has_room_to_recover(&space.facts(&self.demand()), blocks));
+        }
         let facts = self.headroom_facts()?;
         Ok(facts.is_some_and(|(_, facts)| !LogSpace::can_log(&facts, nodes)))
     }
