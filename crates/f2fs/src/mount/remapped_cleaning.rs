@@ -87,13 +87,14 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Writes the content of held moves at its new addresses, which have been taken already.
     fn copy_held_moves(&mut self) -> Result<(), Error> {
+        let log = data_log(self.options.logs, DataFacts { cleaning: true, ..Default::default() });
         for RemapPair { to, .. } in self.io.held_moves.pairs() {
             let address = BlockAddr(to.0);
             let mut content = [Content::Empty];
             let done = self.io.start_read_stored(address, &mut content)?;
             self.io.wait_read(done);
             let [content] = content;
-            self.io.write(Channel::UPDATES, WriteClass::Cleaning, address, content)?;
+            self.io.write(Channel(log as u8), WriteClass::Cleaning, address, content)?;
         }
         self.events.gc_remapped_blocks -= self.io.held_moves.len() as u64;
         self.io.held_moves.clear();
@@ -118,5 +119,66 @@ impl<D: Scheduler> F2fs<D> {
         self.io.held_moves.clear();
         self.settle(&updates);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_block::{
+        BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lifetime, MemoryDevice,
+        performs_at_once,
+    };
+    use dovetail_time::SimTime;
+    use dovetail_vfs::{Caller, FileSystem, NewNode};
+
+    use super::super::Options;
+    use super::super::pointers::Found;
+    use super::*;
+    use crate::mkfs::{MkfsOptions, mkfs};
+
+    /// Remembers stream and lifetime of all writes.
+    #[derive(Debug)]
+    struct Watched {
+        device: MemoryDevice,
+        seen: Vec<(u8, Lifetime)>,
+    }
+
+    impl BlockDevice for Watched {
+        fn info(&self) -> DeviceInfo {
+            self.device.info()
+        }
+
+        fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+            if let Command::Write { hints, .. } = &command {
+                self.seen.push((hints.stream.0, hints.lifetime));
+            }
+            self.device.submit(at, command)
+        }
+    }
+
+    performs_at_once!(Watched);
+
+    #[test]
+    fn held_moves_that_are_copied_have_the_hints_of_cleaning() {
+        let mut device = MemoryDevice::new((64 << 20) / 4096);
+        mkfs(&mut device, &MkfsOptions::default()).unwrap();
+        let device = Watched { device, seen: Vec::new() };
+        let options = Options::parse("mode=lfs,gc_remap").unwrap();
+        let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
+        let (caller, root) = (Caller::default(), fs.root());
+        let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+        let number = fs.create(&caller, root, b"file", &node).unwrap().ino;
+        fs.write(&caller, number, 0, &[1; 8192]).unwrap();
+        fs.sync().unwrap();
+
+        let ino = Nid(number.0 as u32);
+        for block in 0..2 {
+            let Found::Pointer(pointer) = fs.find_pointer(ino, block).unwrap() else { panic!() };
+            fs.remap_owned(&Owner { ino, pointer, block }).unwrap();
+        }
+        fs.device_mut().seen.clear();
+        fs.copy_held_moves().unwrap();
+        fs.io.wait().unwrap();
+        assert_eq!(fs.device().seen, [(2, Lifetime::Extreme)]);
     }
 }
