@@ -14,7 +14,9 @@ use dovetail_testkit::exercise::{
     Answer, Failed, Generator, Op, Profile, Step, Subject, Target, first_difference,
 };
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Limits, NewNode, SetAttr, Timestamp};
+use dovetail_vfs::{
+    Caller, Error, Fallocate, FileSystem, Limits, NewNode, RenameFlags, SetAttr, Timestamp,
+};
 
 const STEPS: usize = 1500;
 
@@ -185,4 +187,24 @@ fn an_iplfs_volume_that_is_full() {
     let little =
         Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     run_on("iplfs, little memory", &iplfs_device(32 << 20, &iplfs_options()), &little, 20, 4);
+}
+
+/// A name that fits where others are takes no block.
+#[test]
+fn a_file_is_renamed_on_a_full_volume() {
+    let device = common::mkfs(64 << 20, &[]);
+    let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    let (caller, root) = (Caller::default(), fs.root());
+    let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+    let ino = fs.create(&caller, root, b"old", &node).unwrap().ino;
+    fill(&mut fs, 0);
+    let mut at = 0;
+    while fs.write(&caller, ino, at, &[7; 4096]).is_ok() {
+        at += 4096;
+    }
+    assert_eq!(fs.statfs().unwrap().free, 0);
+    fs.rename(&caller, (root, b"old"), (root, b"new"), RenameFlags::default()).unwrap();
+    assert_eq!(fs.lookup(root, b"new").unwrap().ino, ino);
+    assert_eq!(fs.lookup(root, b"old"), Err(Error::NotFound));
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
 }
