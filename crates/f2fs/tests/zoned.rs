@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+use std::sync::{Arc, Mutex};
+
 use dovetail_block::{
-    BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, ZoneAction,
-    ZoneState, ZonedDevice, Zones, performs_at_once,
+    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, Lba, MemoryDevice,
+    ZoneAction, ZoneState, ZonedDevice, Zones, performs_at_once,
 };
 use dovetail_f2fs::format::SegNo;
 use dovetail_f2fs::fsck::{Finding, Options as CheckOptions, RepairError, check, repair};
@@ -374,4 +376,72 @@ fn each_wrong_write_pointer_has_its_finding() {
     assert_eq!(found(log, (ZoneState::Closed, written + 9)), ["LogPointer"]);
     assert_eq!(found(full, (ZoneState::Closed, 9)), ["BeyondPointer"]);
     assert_eq!(found(26, (ZoneState::Full, layout.capacity)), ["ZoneLeft"]);
+}
+
+/// A device that outlives its mount; with `cut` it performs no write.
+#[derive(Clone, Debug)]
+struct Cut {
+    device: Arc<Mutex<Zoned>>,
+    cut: bool,
+}
+
+impl BlockDevice for Cut {
+    fn info(&self) -> DeviceInfo {
+        self.device.lock().unwrap().info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        if self.cut && matches!(command, Command::Write { .. }) {
+            return Err(DeviceError::Internal("the power is cut".into()));
+        }
+        self.device.lock().unwrap().submit(at, command)
+    }
+}
+
+performs_at_once!(Cut);
+
+/// A recovery finishes zones. A block that was lost must not count as there for the next one.
+#[test]
+fn a_recovery_that_is_cut_leaves_lost_blocks_lost() {
+    let mut fs = mount(zoned_volume(512, zones(512, 16, 16, 4)), "");
+    let ino = file(&mut fs, b"file");
+    let rewrite = |fs: &mut F2fs<Watched>, byte: u8| {
+        fs.write(&Caller::default(), ino, 0, &[byte; 4096]).unwrap();
+        fs.fsync(ino, false).unwrap();
+    };
+    // the first fsync of a mount is a checkpoint
+    (0..3).for_each(|_| rewrite(&mut fs, 1));
+    let written = |fs: &F2fs<Watched>| -> Vec<(ZoneState, u64)> {
+        let table = fs.device().device.table();
+        (0..table.zones().count).map(|zone| (table.state(zone), table.written(zone))).collect()
+    };
+    let before = written(&fs);
+    rewrite(&mut fs, 2);
+    let device = fs.into_device().device;
+    let layout = *device.table().zones();
+    let state = |zone| (device.table().state(zone), device.table().written(zone));
+    let mut states: Vec<_> = (0..layout.count).map(state).collect();
+    let grown: Vec<usize> =
+        (0..states.len()).filter(|&zone| states[zone] != before[zone]).collect();
+    let mut image = device.into_below();
+    // the power was cut when the node was durable, and the block was not
+    let holds = |image: &MemoryDevice, zone: usize| {
+        let last = layout.start(zone as u32).0 + states[zone].1 - 1;
+        image.bytes(Lba(last)).is_some_and(|bytes| bytes[..] == [2; 4096])
+    };
+    let zone = grown.into_iter().find(|&zone| holds(&image, zone)).unwrap();
+    states[zone].1 -= 1;
+    image.set(Lba(layout.start(zone as u32).0 + states[zone].1), Content::Empty);
+
+    let device = ZonedDevice::found(image, layout, states);
+    let mut device = Cut { device: Arc::new(Mutex::new(device)), cut: true };
+    F2fs::mount(device.clone(), Options::default(), SimTime::ZERO).unwrap_err();
+    device.cut = false;
+    let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    let mut content = [0; 4096];
+    fs.read(ino, 0, &mut content).unwrap();
+    assert!(content == [1; 4096], "{:?}", &content[..4]);
+    let device = fs.unmount().unwrap();
+    let report = check(device, CheckOptions::default(), |_| {}).unwrap();
+    assert_eq!(report.findings, []);
 }

@@ -17,6 +17,8 @@ use crate::format::{BlockAddr, SegNo, Summary, SummaryKind, summaries, summary_b
 pub(super) struct Recovery {
     /// Segments of the chain, and of the content it leads to: nothing is written there.
     guarded: BTreeSet<SegNo>,
+    /// Sections that lack a block to which the chain leads: their zones' pointers say so.
+    lacking: BTreeSet<u32>,
     /// Summaries of adopted blocks, by segment.
     summaries: BTreeMap<SegNo, BTreeMap<u32, Summary>>,
 }
@@ -25,6 +27,11 @@ impl Recovery {
     /// The segments that a recovery needs as they are.
     pub(super) fn guarded(&self) -> impl Iterator<Item = SegNo> {
         self.guarded.iter().copied()
+    }
+
+    /// The sections that lack a block.
+    pub(super) fn lacking(&self) -> &BTreeSet<u32> {
+        &self.lacking
     }
 }
 
@@ -35,7 +42,14 @@ impl SegmentSpace {
         io: &mut Io<D>,
         claimed: impl Iterator<Item = BlockAddr>,
     ) -> Result<(), Error> {
-        self.recovery.guarded = claimed.map(|address| self.segments.position(address).0).collect();
+        let (mut guarded, mut lacking) = (BTreeSet::new(), BTreeSet::new());
+        for address in claimed {
+            guarded.insert(self.segments.position(address).0);
+            if self.is_beyond_pointer(address) {
+                lacking.insert(self.segments.position_in_section(address).0);
+            }
+        }
+        (self.recovery.guarded, self.recovery.lacking) = (guarded, lacking);
         self.recovery.guarded.iter().for_each(|&segno| self.segments.take(segno));
         let is_claimed = |log: Log| {
             let section = self.segments.section_of(self.logs[log.index()].segno);
@@ -76,7 +90,7 @@ impl SegmentSpace {
     /// All was replayed: the summaries of adopted blocks wait for the checkpoint, and the guarded
     /// segments are let go.
     pub(crate) fn end_recovery<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), Error> {
-        let Recovery { guarded, summaries: adopted } = std::mem::take(&mut self.recovery);
+        let Recovery { guarded, summaries: adopted, .. } = std::mem::take(&mut self.recovery);
         for (segno, changes) in adopted {
             let mut entries = summaries(&*self.summary(io, segno)?);
             changes.iter().for_each(|(&offset, &summary)| entries[offset as usize] = summary);

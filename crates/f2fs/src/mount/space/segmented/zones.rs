@@ -269,17 +269,28 @@ impl SegmentSpace {
         self.zones.as_ref().is_some_and(beyond)
     }
 
+    /// The pointers of zones that lack a block are kept until a recovery is durable: the next one,
+    /// if the power is cut again, has to find that the block is lost, and a finished zone does not
+    /// say so. A device that has no more active zones than those and the logs has them finished.
+    fn keeps_pointers(&self) -> bool {
+        let limit = self.zones.as_ref().and_then(|zones| zones.layout.limit());
+        let lacking = self.recovery.lacking().len();
+        limit.is_none_or(|(most, _)| lacking + Log::ALL.len() <= most as usize)
+    }
+
     /// Ends zones in which no log goes on, so that the device counts them no more as active: those
     /// with valid blocks, or blocks that a recovery needs, are finished; those in which neither the
     /// volume nor its last checkpoint has anything are reset.
     pub(crate) fn repair_zones<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), Error> {
+        let keeps_pointers = self.keeps_pointers();
         for section in 0..self.segments.sections() {
             let has_log =
                 self.logs.iter().any(|log| self.segments.section_of(log.segno) == section);
             let is_in = |segno| self.segments.section_of(segno) == section;
             let is_needed = self.recovery.guarded().any(is_in);
+            let is_kept = keeps_pointers && self.recovery.lacking().contains(&section);
             let Some(zones) = &mut self.zones else { return Ok(()) };
-            if has_log || zones.written(section) == 0 || zones.worn.contains(&section) {
+            if has_log || is_kept || zones.written(section) == 0 || zones.worn.contains(&section) {
                 continue;
             }
             if self.segments.is_section_empty(section) && !is_needed {
