@@ -22,7 +22,7 @@ use super::pointers::{Found, Pointer};
 use super::policy::{Log, data_log};
 use super::walk::nid_of;
 use crate::device_addresses::DEVICE_ADDRESS_BIT;
-use crate::error::{Corrupt, Damage, Error};
+use crate::error::Error;
 use crate::format::{BlockAddr, CheckpointFlags, Extent, InodeFlags, NatEntry, Nid, Summary};
 
 /// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into
@@ -99,12 +99,16 @@ impl<D: Scheduler> F2fs<D> {
         Ok(steps.len() as u32 + rewritten)
     }
 
-    fn is_there_as_inode(&mut self, ino: Nid) -> Result<bool, Error> {
-        match self.inode(ino) {
-            Ok(_) => Ok(true),
-            Err(Error::Corrupt(Corrupt::Format(Damage::NoNode(_)))) => Ok(false),
-            Err(error) => Err(error),
+    /// The number is an inode's. That of a file that was deleted may be another file's node by now.
+    pub(super) fn is_there_as_inode(&mut self, ino: Nid) -> Result<bool, Error> {
+        if let Some(node) = self.nodes.get(ino) {
+            return Ok(node.is_of(ino, 0));
         }
+        let entry = self.nat_entry(ino)?;
+        if entry.ino != ino || entry.address == BlockAddr::NULL {
+            return Ok(false);
+        }
+        self.inode(ino).map(|_| true)
     }
 
     /// The checkpoint that ends the batch must not find the volume full. It may use the reserve, as
@@ -394,9 +398,7 @@ impl<D: Scheduler> Devirtualize for F2fs<D> {
     }
 
     fn forget_change(&mut self, ino: Number) {
-        if let Some(changed) = &mut self.physical.changed {
-            changed.remove(&nid_of(ino));
-        }
+        self.forget_changes(nid_of(ino));
     }
 
     fn moved_files(&mut self) -> Result<Option<Vec<Number>>, CallError> {
@@ -435,5 +437,44 @@ impl<D: Scheduler> Devirtualize for F2fs<D> {
         }
         self.unmark_volume()?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_block::MemoryDevice;
+    use dovetail_vfs::{Caller, FileSystem, NewNode, PointerWalk};
+
+    use super::super::Options;
+    use super::*;
+    use crate::mkfs::{MkfsOptions, mkfs};
+
+    /// The file is gone, and its number is that of a direct node of another file.
+    #[test]
+    fn a_deleted_file_whose_number_is_another_files_node_is_gone() {
+        let mut device = MemoryDevice::new((64 << 20) / 4096);
+        mkfs(&mut device, &MkfsOptions::default()).unwrap();
+        let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+        let (caller, root) = (Caller::default(), fs.root());
+        let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+        let [gone, other] = [b"gone", b"kept"]
+            .map(|name| nid_of(fs.create(&caller, root, name, &node).unwrap().ino));
+        fs.physical.changed = Some([gone, other].map(|ino| (ino, SimTime::ZERO)).into());
+        fs.sync().unwrap();
+        fs.unlink(&caller, root, b"gone").unwrap();
+        fs.sync().unwrap();
+        let changed = fs.physical.changed.clone().unwrap();
+        assert!(changed.contains_key(&other) && !changed.contains_key(&gone), "{changed:?}");
+
+        assert!(fs.nat.take_this(gone));
+        fs.add_node(gone, other, 1, false);
+        for _ in 0..2 {
+            assert!(!fs.is_there_as_inode(gone).unwrap());
+            assert!(matches!(fs.metadata_of(Number(gone.0.into())), Err(CallError::NotFound)));
+            assert!(fs.is_there_as_inode(other).unwrap());
+            // once in memory, and once as the NAT has it
+            fs.write_dirty_nodes().unwrap();
+            fs.nodes.remove(gone);
+        }
     }
 }

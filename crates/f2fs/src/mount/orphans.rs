@@ -125,6 +125,7 @@ impl<D: Scheduler> F2fs<D> {
         self.counts.valid_inodes -= 1;
         self.orphans.remove(ino);
         self.since.note_dropped_inode(ino);
+        self.forget_changes(ino);
         Ok(())
     }
 

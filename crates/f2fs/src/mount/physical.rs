@@ -186,6 +186,13 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
+    /// The file is gone, or was dealt with: it has not changed since.
+    pub(super) fn forget_changes(&mut self, ino: Nid) {
+        if let Some(changed) = &mut self.physical.changed {
+            changed.remove(&ino);
+        }
+    }
+
     /// A block of a file gets another address of the volume.
     pub(super) fn note_rewritten(&mut self, ino: Nid) {
         let now = self.io.now();

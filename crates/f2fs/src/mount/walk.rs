@@ -13,7 +13,7 @@ use super::F2fs;
 use super::pointers::{Found, Shape};
 use super::truncate::Subtree;
 use crate::device_addresses::DEVICE_ADDRESS_BIT;
-use crate::error::Error;
+use crate::error::{Damage, Error};
 use crate::format::{BlockAddr, NIDS_IN_NODE, NatEntry, Nid, XATTR_NODE_OFFSET, node_nid};
 
 /// Error for a place that holds no pointer.
@@ -34,7 +34,9 @@ struct Walk {
 impl<D: Scheduler> F2fs<D> {
     /// All that leads to blocks of the file.
     pub(super) fn walk_file(&mut self, ino: Nid) -> Result<Vec<MetadataBlock>, Error> {
-        self.inode(ino)?;
+        if !self.is_there_as_inode(ino)? {
+            return Err(Damage::NoNode(ino).into());
+        }
         let mut walk = Walk { nodes: vec![ino], ..Walk::default() };
         let mut own = Vec::new();
         if self.has_block_pointers(ino)? {
