@@ -36,6 +36,7 @@ mod remap;
 mod salvage;
 mod tools;
 mod truth;
+mod unreadable;
 mod wide_registers;
 mod write_back;
 mod zoned;

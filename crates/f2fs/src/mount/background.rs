@@ -8,7 +8,7 @@ use dovetail_vfs::kit::{WRITE_BACK_EVERY, old_since};
 
 use super::F2fs;
 use super::checkpoint::CheckpointReason;
-use super::data::WritebackReason;
+use super::data::{FirstError, WritebackReason};
 use super::options::{BackgroundGc, GcSleep, Options};
 use super::policy::{
     DISCARD_BUSY_MS, DISCARD_IDLE_MS, DiscardFacts, DiscardStep, Pace, ZONED_NOTHING_MS,
@@ -93,9 +93,11 @@ impl<D: Scheduler> F2fs<D> {
     /// Does what is due by now: writes dirty pages back, writes a checkpoint, cleans, discards.
     ///
     /// # Errors
-    /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
+    /// [`Error::Io`] and damage that was met, the first of it: other work that is due is done. The
+    /// volume goes read-only if the device failed.
     pub fn wake(&mut self) -> Result<(), Error> {
-        BackgroundThread::ALL.into_iter().try_for_each(|thread| self.wake_thread(thread))
+        let done = BackgroundThread::ALL.map(|thread| self.wake_thread(thread));
+        done.into_iter().collect()
     }
 
     /// The same of one thread.
@@ -119,8 +121,9 @@ impl<D: Scheduler> F2fs<D> {
     fn write_back_and_checkpoint(&mut self, now: SimTime) -> Result<(), Error> {
         self.pages.set_now(now);
         let is_periodic = now >= self.background.next_write_back;
+        let mut written = Ok(());
         if is_periodic || self.writes_back(now) {
-            self.throttled(|fs| {
+            written = self.throttled(|fs| {
                 if fs.writes_back(now) {
                     fs.write_back_turns(now)?;
                 }
@@ -131,11 +134,12 @@ impl<D: Scheduler> F2fs<D> {
                     fs.write_checkpoint(CheckpointReason::Sync)?;
                 }
                 Ok(())
-            })?;
+            });
         }
         if is_periodic {
             self.background.next_write_back = self.io.now() + WRITE_BACK_EVERY;
         }
+        written?;
         if self.is_idle()
             && self.io.now().since(self.background.last_checkpoint) >= self.checkpoint_interval()
         {
@@ -290,11 +294,14 @@ impl<D: Scheduler> F2fs<D> {
     /// Writes back the files that have been dirty for long.
     fn write_back_old(&mut self, now: SimTime) -> Result<(), Error> {
         let Some(before) = old_since(now) else { return Ok(()) };
+        let mut first = FirstError::default();
         for ino in self.pages.dirty_inodes_since(before) {
             let ino = Nid(ino as u32);
-            self.with_room(ino, |fs| fs.write_back(ino, WritebackReason::Background))?;
+            let written = self.with_room(ino, |fs| fs.write_back(ino, WritebackReason::Background));
+            first.note(self.concerns_one_file(written)?);
         }
-        Ok(self.io.kick()?)
+        self.io.kick()?;
+        first.end()
     }
 
     /// Frees space, bounds memory, and writes a checkpoint if much has piled up.

@@ -41,6 +41,21 @@ pub(super) enum WritebackReason {
     Direct,
 }
 
+/// The first error among those of several files, which are dealt with one after another.
+#[derive(Debug, Default)]
+pub(super) struct FirstError(Option<Error>);
+
+impl FirstError {
+    pub(super) fn note(&mut self, error: Option<Error>) {
+        self.0 = self.0.take().or(error);
+    }
+
+    /// Returns it, when all files were dealt with.
+    pub(super) fn end(self) -> Result<(), Error> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
+
 /// `i_advise` bits.
 pub(super) const ADVISE_COLD: u8 = 0x01;
 pub(super) const ADVISE_LOST_PARENT: u8 = 0x02;
@@ -282,13 +297,38 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
-    /// Writes the dirty pages of all files.
-    pub(super) fn write_back_all(&mut self, reason: WritebackReason) -> Result<(), Error> {
+    /// Writes the dirty pages of all files, but those of which something cannot be read: the
+    /// caller returns the `first` such error when all else is done.
+    pub(super) fn write_back_all(
+        &mut self,
+        reason: WritebackReason,
+        first: &mut FirstError,
+    ) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
             self.before_write_back()?;
-            self.write_back(Nid(ino as u32), reason)?;
+            let written = self.write_back(Nid(ino as u32), reason);
+            first.note(self.concerns_one_file(written)?);
         }
         Ok(())
+    }
+
+    /// An error that leaves other files as they are comes back as a value: a block could not be
+    /// read, or contradicts another.
+    ///
+    /// # Errors
+    /// All others: nothing more can be written, or updates wait that are durable as one.
+    pub(super) fn concerns_one_file(
+        &self,
+        done: Result<(), Error>,
+    ) -> Result<Option<Error>, Error> {
+        match done {
+            Err(error @ (Error::Io(_) | Error::Corrupt(_)))
+                if !self.is_read_only() && !self.defers_updates() =>
+            {
+                Ok(Some(error))
+            }
+            done => done.map(|()| None),
+        }
     }
 
     /// Writes the dirty blocks of all directories.

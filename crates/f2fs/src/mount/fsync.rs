@@ -5,7 +5,7 @@ use dovetail_block::Scheduler;
 use super::F2fs;
 use super::background::unless_full;
 use super::checkpoint::CheckpointReason;
-use super::data::{ADVISE_LOST_PARENT, WritebackReason};
+use super::data::{ADVISE_LOST_PARENT, FirstError, WritebackReason};
 use super::io::WriteClass;
 use super::node::Marks;
 use super::options::FsyncMode;
@@ -219,18 +219,22 @@ impl<D: Scheduler> F2fs<D> {
     /// Makes everything survive a power cut.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes.
+    /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes. A block that cannot be read keeps its file
+    /// from being written, and no other.
     pub fn sync_all(&mut self) -> Result<(), Error> {
         if self.state.is_mounted_read_only() {
             return Ok(());
         }
         self.check_writable()?;
-        self.write_back_all(WritebackReason::Sync)?;
+        let mut first = FirstError::default();
+        self.write_back_all(WritebackReason::Sync, &mut first)?;
         self.commit_all_updates()?;
         if self.is_dirty() {
-            return self.write_checkpoint(CheckpointReason::Sync);
+            self.write_checkpoint(CheckpointReason::Sync)?;
+        } else {
+            self.io.flush()?;
         }
-        Ok(self.io.flush()?)
+        first.end()
     }
 
     /// Ends the mount: everything is written, discarded blocks are told, and the next mount finds a
@@ -246,9 +250,11 @@ impl<D: Scheduler> F2fs<D> {
                 Ok(()) => Ok(self.io.into_device()),
             };
         }
-        let left: Vec<Nid> = self.orphans.list();
-        left.into_iter().try_for_each(|ino| self.drop_inode(ino))?;
-        self.write_back_all(WritebackReason::Sync)?;
+        let mut first = FirstError::default();
+        for ino in self.orphans.list() {
+            first.note(self.drop_if_readable(ino)?);
+        }
+        self.write_back_all(WritebackReason::Sync, &mut first)?;
         self.commit_all_updates()?;
         self.space.return_sections(true, self.discards());
         let clean = self.committed.checkpoint().flags.has(crate::format::CheckpointFlags::UMOUNT);
@@ -260,6 +266,7 @@ impl<D: Scheduler> F2fs<D> {
             self.write_checkpoint(CheckpointReason::Trimmed)?;
         }
         self.io.flush()?;
+        first.end()?;
         Ok(self.io.into_device())
     }
 }

@@ -129,6 +129,17 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
+    /// Gives up an orphan if all its nodes can be read. Otherwise it stays listed, whole, and the
+    /// error is returned as a value.
+    pub(super) fn drop_if_readable(&mut self, ino: Nid) -> Result<Option<Error>, Error> {
+        let walked = self.walk_file(ino).map(drop);
+        let unreadable = self.concerns_one_file(walked)?;
+        if unreadable.is_none() {
+            self.drop_inode(ino)?;
+        }
+        Ok(unreadable)
+    }
+
     /// Its pointer area holds pointers: not content, not entries, not a device's number.
     pub(super) fn has_block_pointers(&mut self, ino: Nid) -> Result<bool, Error> {
         let raw = self.inode(ino)?;
