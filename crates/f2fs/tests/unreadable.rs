@@ -13,7 +13,7 @@ use dovetail_block::{
     BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice, performs_at_once,
 };
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
-use dovetail_f2fs::{F2fs, Options};
+use dovetail_f2fs::{F2fs, IpuPolicy, Options};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Caller, Error, FileSystem, Ino, NewNode};
 
@@ -187,4 +187,47 @@ fn the_background_writes_back_what_does_not_need_an_unreadable_node() {
     assert!(fs.wake().is_err());
     assert_eq!(fs.written().data - before, 1, "the other file");
     assert!(fs.next_wake().unwrap() > fs.now(), "it does not try again at once");
+}
+
+/// Files "kept" and "other", written by turns, so that each segment has some of both.
+fn interleaved(fs: &mut Volume, rounds: u64) -> (Ino, Ino) {
+    let (kept, other) = (file(fs, "kept"), file(fs, "other"));
+    for round in 0..rounds {
+        for ino in [kept, other] {
+            write(fs, ino, round * 32, 32, 1).unwrap();
+            fs.fsync(ino, false).unwrap();
+        }
+    }
+    fs.sync().unwrap();
+    (kept, other)
+}
+
+#[test]
+fn a_log_that_cannot_read_the_summary_of_its_next_segment_loses_no_block() {
+    let device = Unreadable::new(128);
+    let out_of_place = Options { ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
+    let mut fs = F2fs::mount(device.clone(), out_of_place, SimTime::ZERO).unwrap();
+    let (kept, _) = interleaved(&mut fs, 150);
+    fs.unlink(&Caller::default(), fs.root(), b"other").unwrap();
+    fs.sync().unwrap();
+    let rewrite = |fs: &mut Volume, n: u64| {
+        write(fs, kept, n % 150 * 32, 29, n as u8).unwrap();
+        fs.fsync(kept, false)
+    };
+    let mut rounds = 0..1000;
+    while fs.events().ssr_blocks == 0 {
+        rewrite(&mut fs, rounds.next().unwrap()).unwrap();
+    }
+    let superblock = fs.superblock();
+    let summaries = superblock.ssa_start.0..superblock.main_start.0;
+    let mut refused = 0;
+    for n in 0..300 {
+        device.spoil(summaries.clone());
+        refused += u32::from(rewrite(&mut fs, n).is_err());
+        device.heal();
+        rewrite(&mut fs, n).unwrap();
+    }
+    assert!(refused > 0, "{:?}", fs.events());
+    fs.sync().unwrap();
+    assert_eq!(strict_fsck(&device.image()), "");
 }

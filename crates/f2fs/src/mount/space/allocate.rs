@@ -23,11 +23,10 @@ impl<D: Scheduler> F2fs<D> {
         let taken = self.space.take(log, owner, now_s, valid)?;
         let events = &mut self.events;
         *if taken.in_hole { &mut events.ssr_blocks } else { &mut events.lfs_blocks } += 1;
-        match self.leave_full_segment(log) {
-            // the block is taken all the same; the log goes on elsewhere when there is space again
-            Err(Error::NoSpace) if log == Log::WarmNode => self.since.break_chain(),
-            Err(Error::NoSpace) => {}
-            moved => moved?,
+        // the block is taken all the same; the log goes on elsewhere when there is space again, or
+        // the summary of its next segment can be read
+        if self.leave_full_segment(log).is_err() && log == Log::WarmNode {
+            self.since.break_chain();
         }
         Ok(taken.address)
     }
