@@ -15,7 +15,7 @@ use dovetail_block::{
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
 use dovetail_time::{SimSpan, SimTime};
-use dovetail_vfs::{Caller, Error, FileSystem, Ino, NewNode};
+use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Ino, NewNode};
 
 const PAGE: u64 = 4096;
 const MIB: u64 = 256;
@@ -228,6 +228,56 @@ fn a_log_that_cannot_read_the_summary_of_its_next_segment_loses_no_block() {
         rewrite(&mut fs, n).unwrap();
     }
     assert!(refused > 0, "{:?}", fs.events());
+    fs.sync().unwrap();
+    assert_eq!(strict_fsck(&device.image()), "");
+}
+
+/// A volume in which the section that is cleaned first holds one block, which cannot be read.
+fn with_lost_victim(options: &str) -> (Volume, Unreadable, Ino) {
+    let device = Unreadable::new(128);
+    let mut fs = mounted(&device, options);
+    let (kept, _) = interleaved(&mut fs, 150);
+    let victim = device.lab().data("kept", 2000).block;
+    let segment = device.lab().segment_of(device.lab().data("kept", 2000)).0;
+    let lab = device.lab();
+    let inode = lab.inode("kept");
+    let mut volume = dovetail_f2fs::Volume::open(device.image()).unwrap();
+    for page in 0..150 * 32 {
+        let address = volume.block_of(&inode, page).unwrap();
+        let there = lab.segment_of(crate::common::lab::At { block: address.0, byte: 0 }).0;
+        if there == segment && page != 2000 {
+            let punch = Fallocate::PunchHole;
+            fs.fallocate(&Caller::default(), kept, punch, page * PAGE, PAGE).unwrap();
+        }
+    }
+    fs.unlink(&Caller::default(), fs.root(), b"other").unwrap();
+    fs.sync().unwrap();
+    device.spoil(victim..victim + 1);
+    let busy = file(&mut fs, "busy");
+    (fs, device, busy)
+}
+
+#[test]
+fn a_section_with_an_unreadable_block_does_not_keep_others_from_being_cleaned() {
+    let (mut fs, device, busy) = with_lost_victim("mode=lfs,background_gc=off");
+    for n in 0..400 {
+        write(&mut fs, busy, n % 30 * 32, 32, n as u8).unwrap();
+        fs.fsync(busy, false).unwrap();
+        file(&mut fs, &format!("new{n}"));
+    }
+    assert!(fs.events().foreground_cleanings > 0, "{:?}", fs.events());
+    fs.sync().unwrap();
+    assert_eq!(strict_fsck(&device.image()), "");
+}
+
+#[test]
+fn background_cleaning_goes_on_with_another_section() {
+    let (mut fs, device, _) = with_lost_victim("background_gc=on");
+    for n in 1..2000 {
+        fs.set_now(SimTime::ZERO + SimSpan::from_ms(n * 60_000));
+        fs.wake().unwrap();
+    }
+    assert!(fs.events().background_cleanings > 2, "{:?}", fs.events());
     fs.sync().unwrap();
     assert_eq!(strict_fsck(&device.image()), "");
 }

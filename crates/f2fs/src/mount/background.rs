@@ -229,6 +229,9 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn background_cleaning(&mut self) -> Result<(), Error> {
+        // whatever comes of this look, the next one is not at once
+        let least = SimSpan::from_ms(self.options.gc_sleep.min_ms);
+        self.background.next_gc = self.io.now() + least;
         if self.superblock.is_zoned() && !self.options.gc_urgent {
             return self.zoned_cleaning();
         }

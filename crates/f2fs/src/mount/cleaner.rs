@@ -49,8 +49,11 @@ impl<D: Scheduler> F2fs<D> {
             }
             let Some(section) = self.space.greedy_victim(&seen) else { return Ok(()) };
             seen.insert(section);
-            freed += u32::from(self.clean_section(section)?);
-            self.events.foreground_cleanings += 1;
+            let cleaned = self.clean_section(section);
+            if let Some(is_empty) = self.set_aside_unreadable(section, cleaned)? {
+                freed += u32::from(is_empty);
+                self.events.foreground_cleanings += 1;
+            }
         }
         Ok(())
     }
@@ -65,10 +68,31 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Cleans one section that is worth it; `false` if none is.
     pub(super) fn clean_in_background(&mut self) -> Result<bool, Error> {
-        let Some(section) = self.space.cost_benefit_victim() else { return Ok(false) };
-        self.clean_section(section)?;
-        self.events.background_cleanings += 1;
-        Ok(true)
+        while let Some(section) = self.space.cost_benefit_victim() {
+            let cleaned = self.clean_section(section);
+            if self.set_aside_unreadable(section, cleaned)?.is_some() {
+                self.events.background_cleanings += 1;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A section with a block that cannot be read, or whose owner cannot be found, is not chosen
+    /// again before the next checkpoint: cleaning would end at it each time. `None` of such a
+    /// section.
+    fn set_aside_unreadable<T>(
+        &mut self,
+        section: u32,
+        cleaned: Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        match cleaned {
+            Err(Error::Io(_) | Error::Corrupt(_)) if !self.is_read_only() => {
+                self.space.set_aside(section);
+                Ok(None)
+            }
+            cleaned => cleaned.map(Some),
+        }
     }
 
     /// Cleans the next segments of a section of a zoned volume; `false` if no section is worth it.
@@ -86,7 +110,9 @@ impl<D: Scheduler> F2fs<D> {
         let part = segments.into_iter().skip(done as usize).take(window.segments as usize);
         let cleaned = part.into_iter().try_for_each(|segno| self.clean_segment(segno));
         self.space.end_cleaning();
-        cleaned?;
+        if self.set_aside_unreadable(section, cleaned)?.is_none() {
+            return Ok(true);
+        }
         let done = done + window.segments;
         self.background.window = (done < all).then_some((section, done));
         self.events.background_cleanings += u64::from(done >= all);

@@ -291,6 +291,14 @@ impl Space {
         }
     }
 
+    /// The section is not cleaned before the next checkpoint.
+    pub(in super::super) fn set_aside(&mut self, section: u32) {
+        match self {
+            Self::Segmented(space) => space.set_aside(section),
+            Self::Iplfs(_) => {}
+        }
+    }
+
     /// Cleaning of a section begins: nothing is written there. Returns its segments.
     pub(in super::super) fn begin_cleaning(&mut self, section: u32) -> Vec<SegNo> {
         match self {

@@ -218,6 +218,7 @@ impl SegmentSpace {
     /// A checkpoint is complete: prefree segments are free, and what it no longer refers to may be
     /// written again, or discarded if the mount does that.
     pub(crate) fn commit(&mut self, sit_journal: BTreeSet<SegNo>, discards: bool) {
+        self.victims.note_checkpoint();
         if self.zones.is_some() {
             self.commit_sections(discards);
             self.sit_journal = sit_journal;

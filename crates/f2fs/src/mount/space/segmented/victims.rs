@@ -23,12 +23,19 @@ pub(super) struct Victims {
     last: u32,
     /// The section that is being cleaned.
     cleaned: Option<u32>,
+    /// Sections that could not be cleaned since the last checkpoint: a block could not be read.
+    set_aside: BTreeSet<u32>,
 }
 
 impl Victims {
     /// The section is being cleaned: nothing must be written to it.
     pub(super) fn is_at(&self, section: u32) -> bool {
         self.cleaned == Some(section)
+    }
+
+    /// Sections that were set aside are tried again.
+    pub(super) fn note_checkpoint(&mut self) {
+        self.set_aside.clear();
     }
 }
 
@@ -39,14 +46,15 @@ impl SegmentSpace {
         enough_free(&SpaceFacts { free_sections: facts.free_sections + freed, ..facts })
     }
 
-    /// A section that can be cleaned: partly valid, with no log in it. One whose zone is worn out
-    /// would make no room.
+    /// A section that can be cleaned: partly valid, with no log in it, and not set aside. One whose
+    /// zone is worn out would make no room.
     pub(crate) fn is_candidate(&self, section: u32) -> bool {
         let full = self.section_blocks();
         let valid = self.segments.section_valid(section);
         valid > 0
             && valid < full
             && !self.is_worn(section)
+            && !self.victims.set_aside.contains(&section)
             && !self.logs.iter().any(|log| self.segments.section_of(log.segno) == section)
     }
 
@@ -106,6 +114,11 @@ impl SegmentSpace {
             mtime / u64::from(per_section),
             self.segments.age(),
         )
+    }
+
+    /// The section is not chosen before the next checkpoint.
+    pub(crate) fn set_aside(&mut self, section: u32) {
+        self.victims.set_aside.insert(section);
     }
 
     /// Cleaning of a section begins: returns its segments.
