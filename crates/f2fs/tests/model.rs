@@ -68,7 +68,8 @@ fn limits(device: &(impl Scheduler + Clone), options: &Options) -> Limits {
         return iplfs_limits(device.clone(), options);
     }
     let inline = if options.inline_xattr { 200 } else { 0 };
-    Limits { xattr_total: inline + 4072 - 24, ..Limits::default() }
+    let xattr_total = inline + 4072 - 24;
+    Limits { xattr_value: xattr_total - 4, xattr_total, ..Limits::default() }
 }
 
 /// Runs `count` seeds on volumes that mkfs.f2fs makes with `mkfs_options`.

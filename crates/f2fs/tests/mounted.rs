@@ -8,7 +8,7 @@ use dovetail_block::MemoryDevice;
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Caller, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+    Caller, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
 };
 
 const MIB: u64 = 1 << 20;
@@ -366,11 +366,33 @@ fn numbers_of_old_handles_find_what_has_a_name() {
         .filter(|&ino| match fs.attr_of_handle(ino) {
             Ok(attr) => attr.ino == ino,
             Err(error) => {
-                assert_eq!(error, dovetail_vfs::Error::NotFound, "{ino:?}");
+                assert_eq!(error, Error::NotFound, "{ino:?}");
                 false
             }
         })
         .collect();
     assert_eq!(found, [root, kept, folder]);
-    assert_eq!(fs.attr_of_handle(Ino(u64::MAX)), Err(dovetail_vfs::Error::NotFound));
+    assert_eq!(fs.attr_of_handle(Ino(u64::MAX)), Err(Error::NotFound));
+}
+
+/// The inode's area and the xattr node hold one value together.
+#[test]
+fn the_longest_extended_attribute() {
+    for (options, inline) in [("", 200), ("noinline_xattr", 0)] {
+        let options = Options::parse(options).unwrap();
+        let mut fs = F2fs::mount(mkfs(64 * MIB, &[]), options, SimTime::ZERO).unwrap();
+        let root = fs.root();
+        let ino = file(&mut fs, root, "file");
+        let set = |fs: &mut F2fs<MemoryDevice>, len| {
+            let value = pattern(len, 1);
+            fs.setxattr(&caller(), ino, b"user.x", &value, XattrFlags::default())
+        };
+        let longest = inline + 4072 - 24 - 4;
+        assert_eq!(set(&mut fs, longest + 1), Err(Error::TooBig));
+        assert_eq!(set(&mut fs, longest), Err(Error::NoSpace), "with its name");
+        set(&mut fs, longest - 1).unwrap();
+        let mut fs = mount(fs.unmount().unwrap());
+        assert_eq!(fs.getxattr(ino, b"user.x").unwrap(), pattern(longest - 1, 1));
+        assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+    }
 }

@@ -36,7 +36,7 @@ impl Default for Limits {
         Self {
             file_size: 4096 * (2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018),
             links: u32::MAX,
-            xattr_value: 4072 - 24 - 4,
+            xattr_value: 200 + 4072 - 24 - 4,
             xattr_total: 200 + 4072 - 24,
             xattr_layout: XattrLayout::Together,
             symlink: 4095,

@@ -12,8 +12,8 @@ use crate::format::{
     parse_xattrs,
 };
 
-/// The longest value: an xattr node holds it with its list's header and one entry's.
-const MAX_VALUE: usize = XATTR_BYTES_IN_NODE - 24 - 4;
+/// Bytes of the list's header and of one entry's.
+const HEADERS: usize = 24 + 4;
 
 impl<D: Scheduler> F2fs<D> {
     /// All attributes of the inode, in the order of the disk.
@@ -54,7 +54,8 @@ impl<D: Scheduler> F2fs<D> {
             XattrRefused::NameSpace => unknown(name),
             XattrRefused::Acl => Error::Invalid("the value is no access control list"),
         })?;
-        if value.len() > MAX_VALUE {
+        // as in Linux, which does not count the name here
+        if value.len() > self.inline_xattr_area(ino)?.len() + XATTR_BYTES_IN_NODE - HEADERS {
             return Err(Error::TooBig);
         }
         let mut list = self.xattr_list(ino)?;

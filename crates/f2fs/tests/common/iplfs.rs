@@ -46,7 +46,8 @@ pub fn iplfs_device(bytes: u64, options: &MkfsOptions) -> MemoryDevice {
 /// The largest file is smaller where pointers are larger.
 pub fn iplfs_limits<D: BlockDevice>(volume: D, options: &Options) -> Limits {
     let inline = if options.inline_xattr { 200 } else { 0 };
-    let limits = Limits { xattr_total: inline + 4072 - 24, ..Limits::default() };
+    let xattr_total = inline + 4072 - 24;
+    let limits = Limits { xattr_value: xattr_total - 4, xattr_total, ..Limits::default() };
     if Volume::open(volume).unwrap().superblock().variant == Variant::IPLFS {
         return Limits { file_size: 4096 * 509 * (2 + 2 * 1018 + 1018 * 1018), ..limits };
     }
