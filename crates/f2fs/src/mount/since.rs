@@ -53,8 +53,8 @@ impl SinceCheckpoint {
         self.unmarked.remove(&ino);
     }
 
-    /// An fsync writes a node as a record. With a name a recovery writes a block of a directory, its
-    /// inode and a node between them, too; `beside` are further blocks.
+    /// An fsync writes a node as a record. With a name a recovery writes a block of a directory,
+    /// its inode and a node between them, too; `beside` are further blocks.
     pub(super) fn note_record(&mut self, nid: Nid, named: bool, beside: u64) {
         self.recorded.insert(nid);
         self.recovered_beside += beside + if named { 3 } else { 0 };
