@@ -264,5 +264,5 @@ class Reproduction:
         """The runs behind them."""
 
     def __repr__(self) -> str:
-        agree = sum(each.verdict == "agrees" for each in self.statements)
-        return f"Reproduction({self.name!r}: {agree} of {len(self.statements)} statements agree)"
+        judged = [each.verdict == "agrees" for each in self.statements if each.verdict != "shown"]
+        return f"Reproduction({self.name!r}: {sum(judged)} of {len(judged)} statements agree)"

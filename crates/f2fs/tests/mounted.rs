@@ -389,7 +389,7 @@ fn the_longest_extended_attribute() {
         };
         let longest = inline + 4072 - 24 - 4;
         assert_eq!(set(&mut fs, longest + 1), Err(Error::TooBig));
-        assert_eq!(set(&mut fs, longest), Err(Error::NoSpace), "with its name");
+        assert_eq!(set(&mut fs, longest), Err(Error::TooBig), "with its name");
         set(&mut fs, longest - 1).unwrap();
         let mut fs = mount(fs.unmount().unwrap());
         assert_eq!(fs.getxattr(ino, b"user.x").unwrap(), pattern(longest - 1, 1));

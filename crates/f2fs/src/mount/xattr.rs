@@ -87,7 +87,8 @@ impl<D: Scheduler> F2fs<D> {
     fn store_xattrs(&mut self, caller: &Caller, ino: Nid, list: &[Xattr]) -> Result<(), Error> {
         let area = self.geometry(ino)?.inline_xattrs();
         let inline_len = self.inline_xattr_area(ino)?.len();
-        let layout = encode_xattrs(list, inline_len).map_err(|_| Error::NoSpace)?;
+        // as Linux 6.1 and 6.12 say it: no room that could be freed is missing
+        let layout = encode_xattrs(list, inline_len).map_err(|_| Error::TooBig)?;
         self.store_xattr_node(ino, layout.node.as_deref())?;
         if inline_len > 0 {
             self.load_node(ino, ino, 0)?;

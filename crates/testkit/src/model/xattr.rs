@@ -59,7 +59,10 @@ impl Model {
         let taken: usize =
             others.map(|(other, value)| room(other, value, limits.xattr_layout)).sum();
         if taken + room(name, value, limits.xattr_layout) > limits.xattr_total {
-            return Err(Error::NoSpace);
+            return Err(match limits.xattr_layout {
+                XattrLayout::Together => Error::TooBig,
+                XattrLayout::Apart => Error::NoSpace,
+            });
         }
         node.xattrs.insert(name.to_vec(), value.to_vec());
         node.changed(caller.now);
