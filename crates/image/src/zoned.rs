@@ -1,7 +1,8 @@
 //! An image of a zoned device, with the file that its zone report is in.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use dovetail_block::{
@@ -65,8 +66,20 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = folder.unwrap_or(Path::new("."));
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
-    let mut file = File::create(&beside)?;
+    let mut file = match File::create(&beside) {
+        // in a folder of others the file itself may be ours
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            std::fs::write(path, text)?;
+            return File::open(path)?.sync_all();
+        }
+        created => created?,
+    };
     file.write_all(text.as_bytes())?;
+    if let Ok(old) = std::fs::metadata(path) {
+        // who may not give files away keeps it
+        let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
+        file.set_permissions(old.permissions())?;
+    }
     file.sync_all()?;
     std::fs::rename(&beside, path)?;
     File::open(folder)?.sync_all()

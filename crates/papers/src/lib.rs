@@ -410,8 +410,8 @@ fn within(what: impl Into<String>, unit: &str, paper: f64, ours: f64, factor: f6
     }
 }
 
-/// A figure of the paper's beside ours, which may be as much smaller as it may be larger: for what is
-/// a ratio itself.
+/// A figure of the paper's beside ours, which may be as much smaller as it may be larger: for what
+/// is a ratio itself.
 fn within_a_factor(
     what: impl Into<String>,
     unit: &str,

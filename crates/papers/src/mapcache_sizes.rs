@@ -221,8 +221,8 @@ fn lines(results: &Results) -> Result<Vec<Line>, BenchError> {
     Ok(lines)
 }
 
-/// Read hits of a policy over those of another at each size.
-/// Read hits of a policy less those of another one, in points of a hundred, by file system and size.
+/// Read hits of a policy less those of another one, in points of a hundred, by file system and
+/// size.
 fn more_read_hits<'a>(
     lines: &'a [Line],
     policy: &'a str,

@@ -152,8 +152,16 @@ fn in_non_volatile_memory(stack: &mut Stack) {
 fn mean_write(run: &RunResult, bytes: f64) -> f64 {
     let series = &run.series;
     let early = series.written_bytes.partition_point(|written| *written as f64 <= bytes);
-    let sizes: Vec<f64> = series.write_kib[..early].iter().copied().flatten().collect();
-    sizes.iter().sum::<f64>() / sizes.len() as f64
+    let begins = std::iter::once(0.0).chain(series.time_s.iter().copied());
+    let intervals = series.time_s.iter().zip(begins).map(|(end, begin)| end - begin);
+    let rates = series.drive_write_mb_per_s.iter().zip(intervals);
+    let (mut kib, mut writes) = (0.0, 0.0);
+    for ((rate, seconds), mean) in rates.zip(&series.write_kib).take(early) {
+        let written = rate * 1e6 / 1024.0 * seconds;
+        kib += written;
+        writes += mean.map_or(0.0, |mean| written / mean);
+    }
+    kib / writes
 }
 
 /// The paper gives gains and losses over ext4's bandwidth.

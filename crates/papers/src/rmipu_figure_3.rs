@@ -32,7 +32,7 @@ const TOTAL_GIB: f64 = 100.0;
 const FREE_GIB: f64 = 8.0;
 /// Parts of the run in which throughput is compared.
 const PARTS: u32 = 20;
-/// Parts in which falls and rises are looked for: the paper's three events are all within 20 GiB.
+/// Parts in which falls and rises are looked for: the paper's three events are all within 15 GiB.
 const FINE_PARTS: u32 = 100;
 /// Ratio of two rates of which the greater one counts as a rise (assumed).
 const CHANGE: f64 = 1.1;

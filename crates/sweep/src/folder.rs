@@ -184,7 +184,8 @@ pub fn merge(
                     let (one, other) = (one.to_path_buf(), folder.to_path_buf());
                     return Err(SweepError::Conflict { number, one, other });
                 }
-                Some((known, _)) if *known == record => {}
+                // its whole result is taken from a folder that has it
+                Some((known, one)) if *known == record && has_series(one, number) => {}
                 _ => {
                     all.insert(number, (record, folder));
                 }
@@ -207,6 +208,10 @@ pub fn merge(
         folder.append(record)?;
     }
     Ok((sweep, all.into_iter().map(|(number, (record, _))| (number, record)).collect()))
+}
+
+fn has_series(folder: &Path, point: u32) -> bool {
+    folder.join(SERIES).join(series_name(point)).is_file()
 }
 
 fn series_name(point: u32) -> String {

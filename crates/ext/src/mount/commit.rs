@@ -240,7 +240,8 @@ impl<D: Scheduler> Ext<D> {
             }
         }
         if commits {
-            return self.commit();
+            self.commit()?;
+            return if self.waits_for_room(ino) { Err(Error::NoSpace) } else { Ok(()) };
         }
         self.flush_content()
     }
@@ -341,7 +342,13 @@ impl<D: Scheduler> Ext<D> {
             self.io.flush()?;
         }
         self.io.wait()?;
-        Ok(left)
+        let lacks_room = self.running.journaled.iter().any(|&ino| self.waits_for_room(ino));
+        Ok(left.or(lacks_room.then_some(Error::NoSpace)))
+    }
+
+    /// Content that goes through the journal found no place at the last commit.
+    fn waits_for_room(&self, ino: Ino) -> bool {
+        self.running.journaled.contains(&ino) && self.pages.dirty_count(ino.0.into()) > 0
     }
 
     /// Ends the mount: everything is in its place, and the volume is marked as clean. The device

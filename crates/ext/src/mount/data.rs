@@ -334,6 +334,9 @@ impl<D: Scheduler> Ext<D> {
         if self.journals_content(ino)? {
             return self.place_delayed(ino);
         }
+        let share = (self.max_transaction() / 4).max(1);
+        let has_many_runs = self.delayed.runs(ino) + self.unwritten.runs(ino) > share as u64;
+        let most = if has_many_runs { most.min(share) } else { most };
         let mut dirty = std::mem::take(&mut self.scratch);
         self.pages.next_dirty_pages_into(ino.0.into(), most, &mut dirty);
         let written = self.place_and_write(ino, &dirty);

@@ -121,14 +121,14 @@ impl<D: Scheduler> F2fs<D> {
     fn write_back_and_checkpoint(&mut self, now: SimTime) -> Result<(), Error> {
         self.pages.set_now(now);
         let is_periodic = now >= self.background.next_write_back;
-        let mut written = Ok(());
+        let (mut written, mut first) = (Ok(()), FirstError::default());
         if is_periodic || self.writes_back(now) {
             written = self.throttled(|fs| {
                 if fs.writes_back(now) {
-                    fs.write_back_turns(now)?;
+                    fs.write_back_turns(now, &mut first)?;
                 }
                 if is_periodic {
-                    fs.write_back_old(now)?;
+                    fs.write_back_old(now, &mut first)?;
                 }
                 if fs.space.has_many_prefree() {
                     fs.write_checkpoint(CheckpointReason::Sync)?;
@@ -146,7 +146,7 @@ impl<D: Scheduler> F2fs<D> {
             self.checkpoint_if_dirty()?;
             self.background.last_checkpoint = self.io.now();
         }
-        Ok(())
+        first.end()
     }
 
     /// A checkpoint has added to what is discarded.
@@ -250,26 +250,31 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Writes back dirty files by turns until no more than so many pages of content are dirty.
+    /// Writes back dirty files by turns until no more than so many pages of content are dirty. A file
+    /// of which something cannot be read stays dirty: its own fsync says so, no other call.
     fn write_back_to(&mut self, pages: usize) -> Result<(), Error> {
         let pages = pages.saturating_add(self.dirty_dent_pages() as usize);
+        let mut may_fail = self.pages.dirty_files();
         while self.pages.dirty_total() > pages
+            && may_fail > 0
             && let Some(ino) = self.pages.next_dirty_inode()
         {
-            self.write_back_turn(Nid(ino as u32))?;
+            let written = self.write_back_turn(Nid(ino as u32));
+            may_fail -= usize::from(self.concerns_one_file(written)?.is_some());
         }
         Ok(self.io.kick()?)
     }
 
-    /// Writes back a part of a round.
-    fn write_back_turns(&mut self, now: SimTime) -> Result<(), Error> {
+    /// Writes back a part of a round. Notes the `first` error that concerns one file.
+    fn write_back_turns(&mut self, now: SimTime, first: &mut FirstError) -> Result<(), Error> {
         self.rounds.begin(now, self.pages.dirty_files());
         let (before, most) = (self.pages.dirty_total(), self.throttle.turn_pages());
         while before.saturating_sub(self.pages.dirty_total()) < most
             && self.rounds.take_turn()
             && let Some(ino) = self.pages.next_dirty_inode()
         {
-            self.write_back_turn(Nid(ino as u32))?;
+            let written = self.write_back_turn(Nid(ino as u32));
+            first.note(self.concerns_one_file(written)?);
         }
         Ok(self.io.kick()?)
     }
@@ -294,17 +299,16 @@ impl<D: Scheduler> F2fs<D> {
         self.balance_after_pages()
     }
 
-    /// Writes back the files that have been dirty for long.
-    fn write_back_old(&mut self, now: SimTime) -> Result<(), Error> {
+    /// Writes back the files that have been dirty for long. Notes the `first` error that concerns
+    /// one file.
+    fn write_back_old(&mut self, now: SimTime, first: &mut FirstError) -> Result<(), Error> {
         let Some(before) = old_since(now) else { return Ok(()) };
-        let mut first = FirstError::default();
         for ino in self.pages.dirty_inodes_since(before) {
             let ino = Nid(ino as u32);
             let written = self.with_room(ino, |fs| fs.write_back(ino, WritebackReason::Background));
             first.note(self.concerns_one_file(written)?);
         }
-        self.io.kick()?;
-        first.end()
+        Ok(self.io.kick()?)
     }
 
     /// Frees space, bounds memory, and writes a checkpoint if much has piled up.

@@ -220,7 +220,7 @@ impl<D: Scheduler> F2fs<D> {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes. A block that cannot be read keeps its file
-    /// from being written, and no other.
+    /// from being written, and no other; one that a changed directory needs, all of them.
     pub fn sync_all(&mut self) -> Result<(), Error> {
         if self.state.is_mounted_read_only() {
             return Ok(());

@@ -337,7 +337,8 @@ impl<D: Scheduler> F2fs<D> {
         (new_dir, new_name): (Nid, &[u8]),
     ) -> Result<(), Error> {
         let kind = FileType::of_mode(self.inode(entry.ino)?.i_mode.get());
-        // adding the entry asks for the blocks that it needs, and changes nothing without them
+        // a device that is full takes nothing; else adding the entry asks for the blocks it needs,
+        // and changes nothing without them
         self.check_free_blocks(0)?;
         self.add_entry(new_dir, new_name, entry.ino, kind)?;
         // the new entry may have moved the old one, out of the inode

@@ -55,8 +55,8 @@ impl<D: BlockDevice> BlockTarget<D> {
     }
 
     /// Takes every new request of a queue at time `now`, until `limit` have been taken in all, and
-    /// shows each to `seen` with the drive before and after it. Their data moves now; [`Self::complete`] hands
-    /// them back.
+    /// shows each to `seen` with the drive before and after it. Their data moves now;
+    /// [`Self::complete`] hands them back.
     ///
     /// # Errors
     /// A queue that is damaged.

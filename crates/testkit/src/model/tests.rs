@@ -170,7 +170,7 @@ fn extended_attributes_have_flags_and_limits() {
     assert_eq!(set("user.a", b"2", create), Err(Error::Exists));
     assert_eq!(set("user.b", &[0; 21], flags), Err(Error::TooBig));
     assert_eq!(set("user.b", &[0; 20], flags), Ok(()));
-    assert_eq!(set("user.c", b"", flags), Err(Error::NoSpace));
+    assert_eq!(set("user.c", b"", flags), Err(Error::TooBig));
     assert_eq!(set("other.c", b"", flags).unwrap_err().errno(), 95);
     assert_eq!(model.listxattr(ROOT).unwrap(), [b"user.a".to_vec(), b"user.b".to_vec()]);
     model.removexattr(&at(3), ROOT, b"user.a").unwrap();
