@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use dovetail_image::write_whole;
 
 use crate::{Cli, Failure, print};
 
@@ -44,7 +45,7 @@ pub(crate) fn man(arguments: &ManArguments) -> Result<(), Failure> {
         let path = to.join(format!("{name}.1"));
         let mut text = Vec::new();
         page.render(&mut text).map_err(|error| failed(&path, error))?;
-        std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
+        write_whole(&path, &text).map_err(|error| failed(&path, error))?;
     }
     print(&format!("{} pages in {}\n", pages.len(), to.display()))
 }

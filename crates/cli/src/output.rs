@@ -37,6 +37,11 @@ pub(crate) fn captured_error(text: &str) -> bool {
     })
 }
 
+/// Whether another program has called, and this thread's output goes to it.
+pub(crate) fn is_captured() -> bool {
+    CAPTURED.with_borrow(Option::is_some)
+}
+
 /// Writes to standard output; false if its reader has gone away.
 ///
 /// # Errors
@@ -60,7 +65,13 @@ pub(crate) fn is_stdout(path: Option<&Path>) -> bool {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Failed(format!("{} cannot be written ({error}): choose another path", path.display()))
+    let path = path.display();
+    Failure::Failed(match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            format!("{path} cannot be written ({error}): make room, or choose another path")
+        }
+        _ => format!("{path} cannot be written ({error}): choose another path"),
+    })
 }
 
 /// Checks that files can be written: better before the work than after it.
@@ -79,12 +90,12 @@ pub(crate) fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Re
     Ok(())
 }
 
-/// Writes to a file, or to standard output for `-`.
+/// Writes to a file, which is then whole or as it was, or to standard output for `-`.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if is_stdout(Some(path)) {
         return print(text);
     }
-    fs::write(path, text).map_err(|error| cannot_write(path, &error))
+    dovetail_image::write_whole(path, text.as_bytes()).map_err(|error| cannot_write(path, &error))
 }
 
 /// Writes to a file that may have been asked for.

@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: what was measured until then is still shown and written.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,11 +8,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::Failure;
 use crate::call::Watch;
+use crate::output::is_captured;
 
 /// Set by the first of these signals: runs end, and what they have is written. The second one ends
-/// the program.
+/// the program. Signals of a program that has called are its own: no one sets the flag there.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
+    if is_captured() {
+        return Ok(stop);
+    }
     for signal in [SIGINT, SIGTERM] {
         // the order counts: the second signal finds the flag set
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
@@ -19,6 +24,14 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
     }
     Ok(stop)
+}
+
+/// The answer of work that is told how far it is: whether to go on.
+pub(crate) fn unless_stopped(stop: &AtomicBool) -> ControlFlow<()> {
+    match stop.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    }
 }
 
 /// The flag that ends a call: that of the program that watches it, or of this process's signals.

@@ -5,11 +5,14 @@
 //! before what they hold, so nothing lands outside the target. A damaged directory may hold a link
 //! and a directory of one name: what is in the way of a directory is never entered unless it is a
 //! directory itself.
+//!
+//! A file gets its name when all of it is there ([`Part`]).
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -18,9 +21,26 @@ use dovetail_vfs::mode::{S_IALLUGO, S_IFLNK, S_IFREG, S_ISVTX, is_symlink};
 use dovetail_vfs::{Attr, DirEntry, Ino, Timestamp, shown};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 
-use crate::{CHUNK, Error, Tree};
+use crate::{CHUNK, Error, Part, Tree};
 
-const MORE_THAN_THE_VOLUME: &str = "the copy has more content by now than the volume has room for: files share blocks, fsck shows which";
+/// The reason why a file's content was not copied to its end.
+#[derive(Debug, thiserror::Error)]
+enum NotWhole {
+    #[error("{0}")]
+    Unreadable(String),
+    #[error("{0}")]
+    Target(#[from] io::Error),
+    #[error(
+        "the copy has more content by now than the volume has room for: files share blocks, fsck shows which"
+    )]
+    Room,
+    #[error("stopped: this file, and what would have come after it, was not copied")]
+    Stopped,
+}
+
+fn unreadable(error: dovetail_vfs::Error) -> NotWhole {
+    NotWhole::Unreadable(error.to_string())
+}
 
 /// Things to keep and to do beyond content, modes, times and extended attributes.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +49,8 @@ pub struct Keep {
     pub owners: bool,
     /// Files in the place of a file are replaced, and directories are merged.
     pub replace: bool,
+    /// Of a file that cannot be read to its end, the beginning, as NAME.part.
+    pub pieces: bool,
 }
 
 /// Counts of what was made, and of what was not.
@@ -118,6 +140,9 @@ impl Frame {
     }
 }
 
+/// Is told the bytes of content copied so far; says whether to go on.
+pub type TellCopied<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
+
 /// A copy out of an image that is going on.
 pub struct CopyOut<'a> {
     tree: &'a mut dyn Tree,
@@ -127,24 +152,19 @@ pub struct CopyOut<'a> {
     seen: HashSet<Ino>,
     /// Bytes of content that may still be written.
     room: u64,
-    /// Bytes of content copied so far are told to it.
-    tell: &'a mut dyn FnMut(u64),
+    tell: &'a mut TellCopied<'a>,
     copied: u64,
+    stopped: bool,
     /// The account so far.
     pub done: Done,
 }
 
 impl<'a> CopyOut<'a> {
     /// A copy out of `tree`, whose files have at most `room` bytes of content; the bytes copied so
-    /// far are told to `tell`.
-    pub fn new(
-        tree: &'a mut dyn Tree,
-        room: u64,
-        keep: Keep,
-        tell: &'a mut dyn FnMut(u64),
-    ) -> Self {
-        let (links, seen) = (HashMap::new(), HashSet::new());
-        Self { tree, keep, links, seen, room, tell, copied: 0, done: Done::default() }
+    /// far are told to `tell`, which may end the copy.
+    pub fn new(tree: &'a mut dyn Tree, room: u64, keep: Keep, tell: &'a mut TellCopied<'a>) -> Self {
+        let (links, seen, done) = (HashMap::new(), HashSet::new(), Done::default());
+        Self { tree, keep, links, seen, room, tell, copied: 0, stopped: false, done }
     }
 
     /// Copies `attr`, which is no directory; `target` is its new name.
@@ -157,7 +177,7 @@ impl<'a> CopyOut<'a> {
     pub fn directory(&mut self, attr: &Attr, source: &[u8], target: &Path) {
         self.seen.insert(attr.ino);
         let mut stack = vec![Frame::new(attr, source, target)];
-        while let Some(frame) = stack.last_mut() {
+        while let Some(frame) = stack.last_mut().filter(|_| !self.stopped) {
             match frame.next(self.tree) {
                 Ok(Some(entry)) => {
                     let (source, target) = child(frame, &entry.name);
@@ -227,99 +247,119 @@ impl<'a> CopyOut<'a> {
     }
 
     fn file(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
-        if self.keep.replace {
-            remove_file(target)?;
-        }
-        if self.link(attr, target)? {
+        if let Some((first, _)) = self.links.get(&attr.ino) {
+            let (part, ()) = Part::make(target, |path| fs::hard_link(first, path)).map_err(told)?;
+            self.stand(part, target)?;
+            self.done.hard_links += 1;
+            self.note_link(attr.ino);
             return Ok(());
         }
-        let made = match attr.kind() {
-            S_IFREG => self.regular(attr, target).map(|()| true),
-            S_IFLNK => self.symlink(attr, target).map(|()| true),
-            _ => self.special(attr, target),
-        }?;
-        if !made {
-            return Ok(());
+        let Some((part, file)) = self.make(attr, target)? else { return Ok(()) };
+        if let Some(file) = file
+            && let Err(why) = self.content(attr, &file)
+        {
+            return Err(self.piece(part, target, why));
+        }
+        let attributes = self.attributes(attr, source, part.path());
+        self.stand(part, target)?;
+        match attr.kind() {
+            S_IFREG => self.done.files += 1,
+            S_IFLNK => self.done.symlinks += 1,
+            _ => self.done.special += 1,
         }
         if attr.links > 1 {
             self.links.insert(attr.ino, (target.to_path_buf(), attr.links - 1));
         }
-        self.attributes(attr, source, target)
+        attributes
     }
 
-    /// Another name for what was copied already.
-    fn link(&mut self, attr: &Attr, target: &Path) -> Result<bool, String> {
-        let Some((first, left)) = self.links.get_mut(&attr.ino) else { return Ok(false) };
-        fs::hard_link(first, target).map_err(told)?;
-        self.done.hard_links += 1;
-        *left -= 1;
-        if *left == 0 {
-            self.links.remove(&attr.ino);
+    /// Another name was made for what was copied already.
+    fn note_link(&mut self, ino: Ino) {
+        if let Some((_, left)) = self.links.get_mut(&ino) {
+            *left -= 1;
+            if *left == 0 {
+                self.links.remove(&ino);
+            }
         }
-        Ok(true)
     }
 
-    fn regular(&mut self, attr: &Attr, target: &Path) -> Result<(), String> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(target)
-            .map_err(told)?;
-        self.content(attr, &file)?;
-        file.set_len(attr.size).map_err(told)?;
-        self.done.files += 1;
-        Ok(())
+    /// Gives a file that is whole its name.
+    fn stand(&self, part: Part, target: &Path) -> Result<(), String> {
+        if self.keep.replace { part.replace(target) } else { part.stand(target) }.map_err(told)
+    }
+
+    /// Makes a regular file without its content, a symbolic link or a special file; `None` for one
+    /// that is not permitted.
+    fn make(
+        &mut self,
+        attr: &Attr,
+        target: &Path,
+    ) -> Result<Option<(Part, Option<File>)>, String> {
+        let made = match attr.kind() {
+            S_IFREG => Part::make(target, |path| {
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(Some)
+            }),
+            S_IFLNK => {
+                let to = self.tree.read_link(attr.ino).map_err(told)?;
+                let to = OsStr::from_bytes(&to);
+                Part::make(target, |path| std::os::unix::fs::symlink(to, path).map(|()| None))
+            }
+            _ => Part::make(target, |path| special(attr, path).map(|()| None)),
+        };
+        match made {
+            Err(error) if is_special(attr) && error.kind() == io::ErrorKind::PermissionDenied => {
+                self.done.special_left += 1;
+                Ok(None)
+            }
+            made => made.map(Some).map_err(told),
+        }
+    }
+
+    /// Keeps what there is of a file that cannot be read to its end, if that is wanted; the sentence
+    /// about it.
+    fn piece(&self, part: Part, target: &Path, why: NotWhole) -> String {
+        let NotWhole::Unreadable(why) = why else { return why.to_string() };
+        let mut name = target.as_os_str().to_owned();
+        name.push(".part");
+        let empty = fs::metadata(part.path()).is_ok_and(|meta| meta.len() == 0);
+        if !self.keep.pieces || empty || part.stand(Path::new(&name)).is_err() {
+            return why;
+        }
+        format!("{why}; its beginning is in {}", Path::new(&name).display())
     }
 
     /// Holes stay holes.
-    fn content(&mut self, attr: &Attr, file: &File) -> Result<(), String> {
+    fn content(&mut self, attr: &Attr, file: &File) -> Result<(), NotWhole> {
         let mut out = BufWriter::new(file);
         let mut buffer = vec![0; CHUNK.min(attr.size as usize)];
         let mut at = 0;
-        while at < attr.size {
-            at = self.tree.next_data(attr.ino, at).map_err(told)?;
+        'all: while at < attr.size {
+            at = self.tree.next_data(attr.ino, at).map_err(unreadable)?;
             if at >= attr.size {
                 break;
             }
-            let end = self.tree.next_hole(attr.ino, at).map_err(told)?.clamp(at + 1, attr.size);
-            out.seek(SeekFrom::Start(at)).map_err(told)?;
+            let end = self.tree.next_hole(attr.ino, at).map_err(unreadable)?;
+            let end = end.clamp(at + 1, attr.size);
+            out.seek(SeekFrom::Start(at))?;
             while at < end {
                 let wanted = buffer.len().min((end - at) as usize);
-                let len = self.tree.read(attr.ino, at, &mut buffer[..wanted]).map_err(told)?;
+                let read = self.tree.read(attr.ino, at, &mut buffer[..wanted]);
+                let len = read.map_err(unreadable)?;
                 if len == 0 {
-                    return out.flush().map_err(told);
+                    break 'all;
                 }
-                self.room = self.room.checked_sub(len as u64).ok_or(MORE_THAN_THE_VOLUME)?;
-                out.write_all(&buffer[..len]).map_err(told)?;
+                self.room = self.room.checked_sub(len as u64).ok_or(NotWhole::Room)?;
+                out.write_all(&buffer[..len])?;
                 self.copied += len as u64;
-                (self.tell)(self.copied);
+                if (self.tell)(self.copied).is_break() {
+                    self.stopped = true;
+                    return Err(NotWhole::Stopped);
+                }
                 at += len as u64;
             }
         }
-        out.flush().map_err(told)
-    }
-
-    fn symlink(&mut self, attr: &Attr, target: &Path) -> Result<(), String> {
-        let to = self.tree.read_link(attr.ino).map_err(told)?;
-        std::os::unix::fs::symlink(OsStr::from_bytes(&to), target).map_err(told)?;
-        self.done.symlinks += 1;
-        Ok(())
-    }
-
-    /// A device, fifo or socket; `false` if that is not permitted.
-    fn special(&mut self, attr: &Attr, target: &Path) -> Result<bool, String> {
-        let kind = FileType::from_raw_mode(attr.mode.into());
-        let device = rustix::fs::makedev(attr.rdev.0, attr.rdev.1);
-        match rustix::fs::mknodat(CWD, target, kind, Mode::from_raw_mode(0o600), device) {
-            Ok(()) => self.done.special += 1,
-            Err(rustix::io::Errno::PERM) => {
-                self.done.special_left += 1;
-                return Ok(false);
-            }
-            Err(error) => return Err(error.to_string()),
-        }
-        Ok(true)
+        out.flush()?;
+        Ok(file.set_len(attr.size)?)
     }
 
     /// Owner, extended attributes, mode and times, in this order: a new owner takes capabilities
@@ -387,11 +427,15 @@ fn child(frame: &Frame, name: &[u8]) -> (Vec<u8>, PathBuf) {
     ([&frame.source, slash, name].concat(), frame.target.join(OsStr::from_bytes(name)))
 }
 
-fn remove_file(target: &Path) -> Result<(), String> {
-    match fs::remove_file(target) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
-        _ => Ok(()),
-    }
+fn is_special(attr: &Attr) -> bool {
+    !matches!(attr.kind(), S_IFREG | S_IFLNK)
+}
+
+/// Makes a device, fifo or socket.
+fn special(attr: &Attr, path: &Path) -> io::Result<()> {
+    let kind = FileType::from_raw_mode(attr.mode.into());
+    let device = rustix::fs::makedev(attr.rdev.0, attr.rdev.1);
+    Ok(rustix::fs::mknodat(CWD, path, kind, Mode::from_raw_mode(0o600), device)?)
 }
 
 fn told(error: impl std::fmt::Display) -> String {

@@ -1,8 +1,5 @@
 //! An image of a zoned device, with the file that its zone report is in.
 
-use std::fs::File;
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use dovetail_block::{
@@ -11,6 +8,7 @@ use dovetail_block::{
 use dovetail_time::SimTime;
 
 use crate::medium::{Medium, OpenError};
+use crate::part::write_whole;
 
 /// An image whose zones are kept in a file of their own: written again with each flush, and each
 /// write with force unit access, after which they have changed, and at the end.
@@ -52,37 +50,10 @@ impl ZonedImage {
         let failed = |error: std::io::Error| {
             DeviceError::Host(format!("{} cannot be written: {error}", self.file.display()))
         };
-        replace(&self.file, &text).map_err(failed)?;
+        write_whole(&self.file, text.as_bytes()).map_err(failed)?;
         self.dirty = false;
         Ok(())
     }
-}
-
-/// Writes a file that is complete or as it was, and durable, whatever happens to the machine.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    // behind a link, so that the link stays
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    let mut file = match File::create(&beside) {
-        // in a folder of others the file itself may be ours
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            std::fs::write(path, text)?;
-            return File::open(path)?.sync_all();
-        }
-        created => created?,
-    };
-    file.write_all(text.as_bytes())?;
-    if let Ok(old) = std::fs::metadata(path) {
-        // who may not give files away keeps it
-        let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
-        file.set_permissions(old.permissions())?;
-    }
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
-    File::open(folder)?.sync_all()
 }
 
 impl BlockDevice for ZonedImage {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use std::io::{Seek, SeekFrom, Write};
+use std::ops::ControlFlow;
 
 use dovetail_image::{
     CopyIn, CopyOut, Edit, Error, FORMATS, Format, Keep, Medium, Mount, Repair, Source, Structure,
@@ -94,8 +95,8 @@ fn what_is_copied_in_is_listed_and_comes_out_again() {
         let mut files = format.files(&source(&image), Ok(()), &mut quiet).unwrap();
         let target = tempfile::tempdir().unwrap();
         let start = resolve(&mut *files.tree, b"/tests", true).unwrap();
-        let keep = Keep { owners: false, replace: false };
-        let mut told = |_| {};
+        let keep = Keep { owners: false, replace: false, pieces: false };
+        let mut told = |_| ControlFlow::Continue(());
         let mut copy = CopyOut::new(&mut *files.tree, files.most_bytes, keep, &mut told);
         copy.directory(&start, b"/tests", target.path());
         let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");

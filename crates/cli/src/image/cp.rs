@@ -1,8 +1,10 @@
 //! `dovetail cp`: files and trees out of an image, or into one.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use dovetail_image::{
@@ -14,6 +16,7 @@ use dovetail_vfs::{Attr, FileSystem, Ino, shown};
 
 use super::writable::{Writable, caller};
 use crate::progress::Meter;
+use crate::signals::{stop_flag, stopped, unless_stopped};
 use crate::{Failure, complain};
 
 /// From where to where; one of them is in an image.
@@ -108,10 +111,19 @@ fn copy_all_out(
     }
     let names: Vec<_> = sources.iter().map(|(_, path)| ((), split(path).1)).collect();
     refuse_same(&names, |at| format!("{}:{}", sources[at].0.display(), shown(&sources[at].1)))?;
+    let stop = stop_flag()?;
     let mut meter = Meter::new("copying".into());
+    let mut tell = |done, total| {
+        meter.tell(done, total);
+        unless_stopped(&stop)
+    };
     let mut result = Ok(());
     for (image, path) in sources {
-        if let Err(failure) = copy_out(arguments, image, path, to, &mut meter) {
+        let copied = match stop.load(Ordering::Relaxed) {
+            true => Err(stopped()),
+            false => copy_out(arguments, image, path, to, &mut tell),
+        };
+        if let Err(failure) = copied {
             if let Err(Failure::Failed(message) | Failure::Usage(message)) = &result {
                 complain(message);
             }
@@ -126,7 +138,7 @@ fn copy_out(
     image: &Path,
     path: &[u8],
     to: &Path,
-    meter: &mut Meter,
+    tell: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<(), Failure> {
     let mut opened = super::open::open(&arguments.parts.of(image)?)?;
     let (_, name) = split(path);
@@ -141,9 +153,15 @@ fn copy_out(
         true => to.join(OsStr::from_bytes(&name)),
         false => to.to_path_buf(),
     };
-    let keep = Keep { owners: arguments.preserve, replace: true };
+    if !start.is_dir() && to.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Err(Failure::Usage(format!(
+            "{} is no regular file: `dovetail cat` writes a file's content to standard output",
+            to.display()
+        )));
+    }
+    let keep = Keep { owners: arguments.preserve, replace: true, pieces: false };
     let total = if start.is_dir() { 0 } else { start.size };
-    let mut tell = |done| meter.tell(done, total);
+    let mut tell = |done| tell(done, total);
     let mut copy = CopyOut::new(&mut *opened.files.tree, opened.files.most_bytes, keep, &mut tell);
     if start.is_dir() {
         // the root and "." have no name: what they hold goes to where they were to go

@@ -11,6 +11,7 @@ use dovetail_vfs::check::Severity;
 
 use super::open;
 use crate::progress::Meter;
+use crate::signals::{stop_flag, unless_stopped};
 use crate::{Failure, clock, print};
 
 /// An image, and where its files go.
@@ -50,14 +51,18 @@ fn copy(arguments: &ExtractArguments, image: &mut open::Opened) -> Result<(), Fa
     let start = resolve(&mut *image.files.tree, path, true)?;
     let to = &arguments.directory;
     prepare(to)?;
-    let keep = Keep { owners: true, replace: false };
+    let keep = Keep { owners: true, replace: false, pieces: true };
     let mut meter = Meter::new(format!("extracting to {}", to.display()));
     let total = match (start.is_dir(), path) {
         (false, _) => start.size,
         (true, b"/") => image.files.used_bytes.unwrap_or(0),
         (true, _) => 0,
     };
-    let mut tell = |done| meter.tell(done, total);
+    let stop = stop_flag()?;
+    let mut tell = |done| {
+        meter.tell(done, total);
+        unless_stopped(&stop)
+    };
     let mut copy = CopyOut::new(&mut *image.files.tree, image.files.most_bytes, keep, &mut tell);
     if start.is_dir() {
         copy.directory(&start, path, to);
