@@ -21,10 +21,11 @@ use dovetail_workload::file_trace::{
     ClosedLoop, FileTrace, FileTraceError, FileTraceOptions, Pace,
 };
 use dovetail_workload::personality::{Personality, builtin_personalities};
+use dovetail_workload::trace::{TraceOptions, TraceReader};
 
 use crate::arguments::taken;
 use crate::call::{Watch, only_a_table};
-use crate::choices::{Spare, bytes, caches, schemes};
+use crate::choices::{Spare, cache_bytes, caches, schemes};
 use crate::output::{Outputs, check_writable, is_stdout};
 use crate::progress::Seen;
 use crate::provenance::provenance;
@@ -67,7 +68,7 @@ pub(crate) struct Arguments {
     cache: Vec<String>,
     /// Bytes of that cache at full scale, 8 for an entry [default: 512 KiB]. Without --cache the
     /// policy is the drive's own, or dftl.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = cache_bytes, help_heading = "Drive")]
     cache_size: Vec<u64>,
     /// Let pointers lead to the drive's own addresses beside the workload, in place of the stacks'
     /// own schedule: every=60s, pressure=8MiB (of the map, at full scale), idle=1s, hot=3s for
@@ -190,8 +191,10 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
     if is_fio_job(job) {
         let (path, name) = if job == "-" { ("/dev/stdin", "stdin") } else { (job, job) };
         let failed = |error| Failure::Failed(format!("{name} cannot be read: {error}"));
-        let text = dovetail_time::read_text(path).map_err(failed)?;
-        return Source::fio(&text, name, variables).map_err(Failure::failed);
+        let text = dovetail_time::read_text(path).map_err(failed);
+        let source =
+            text.and_then(|text| Source::fio(&text, name, variables).map_err(Failure::failed));
+        return source.map_err(|failure| block_trace(job).unwrap_or(failure));
     }
     if is_file_trace(job) {
         check_has_variables(job, variables)?;
@@ -207,6 +210,15 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
     let given = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     personality.set(given).map_err(Failure::failed)?;
     Ok(Source::Personality(Box::new(personality)))
+}
+
+/// What is to be said of a file that is no job, but a trace of blocks.
+fn block_trace(job: &str) -> Option<Failure> {
+    let is_one =
+        Path::new(job).is_file() && TraceReader::open(job, &TraceOptions::default()).is_ok();
+    is_one.then(|| {
+        Failure::Failed(format!("{job} is a trace of blocks; play it with `dovetail replay`"))
+    })
 }
 
 /// A file-level trace has no variables.

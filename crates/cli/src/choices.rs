@@ -43,6 +43,17 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
 }
 
+/// The size of a cache.
+pub(crate) fn cache_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        0 => {
+            Err("a cache of 0 bytes caches nothing; --cache none keeps the whole map in memory"
+                .into())
+        }
+        bytes => Ok(bytes),
+    }
+}
+
 pub(crate) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     number

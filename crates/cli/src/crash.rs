@@ -11,7 +11,8 @@ use dovetail_crash::{
     CrashError, CrashResults, Cuts, Exploration, Progress, Source, ace, language,
 };
 use dovetail_lab::bench::{BenchError, Source as Job, Stack};
-use dovetail_time::{format_bytes, parse_bytes};
+use dovetail_time::{did_you_mean, format_bytes, parse_bytes};
+use dovetail_workload::personality::builtin_personalities;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::{Outputs, check_writable, is_stdout, write};
@@ -170,6 +171,9 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     Ok(source)
 }
 
+/// Jobs of lists of operations, by their names.
+const LISTS: [&str; 3] = ["ace-1", "ace-2", "random"];
+
 fn find_source(arguments: &Arguments) -> Result<Source, Failure> {
     let lists =
         |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
@@ -193,7 +197,16 @@ fn find_source(arguments: &Arguments) -> Result<Source, Failure> {
             path.file_stem().map_or_else(|| "operations".into(), |name| name.to_string_lossy());
         return Ok(lists(&name, vec![actions], true));
     }
-    let job: Job = crate::bench::load_source(&arguments.job, &arguments.variables)?;
+    let known = || LISTS.into_iter().chain(builtin_personalities());
+    let job = &arguments.job;
+    if !path.exists() && job != "-" && known().all(|name| name != job) {
+        return Err(Failure::Failed(format!(
+            "there is no file {job}, and no job of that name{} (there are {})",
+            did_you_mean(job, known()),
+            known().collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let job: Job = crate::bench::load_source(job, &arguments.variables)?;
     Ok(Source::Job { job: Box::new(job), calls: arguments.steps.unwrap_or(1000) })
 }
 
@@ -297,7 +310,7 @@ fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashRe
             self.0.store(true, Ordering::Relaxed);
         }
     }
-    let bar = ProgressBar::new(exploration.count());
+    let bar = ProgressBar::new(exploration.count()).with_message("0");
     if let Ok(style) =
         ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {msg} cuts, {eta} left")
     {

@@ -246,6 +246,9 @@ const fn name_of(stage: Stage) -> &'static str {
     }
 }
 
+/// Time in which a rate says nothing yet.
+const SHORT: Duration = Duration::from_millis(500);
+
 /// A bar of a run that knows how far it has come.
 fn with_share() -> ProgressStyle {
     let template = "{prefix} {bar:24} {percent:>3}%, {eta} left {msg}";
@@ -288,8 +291,14 @@ impl Bars {
         } else if let Ok(style) = ProgressStyle::with_template("{prefix} {elapsed} {msg}") {
             bar.set_style(style);
         }
-        let rate = progress.requests as f64 / bar.elapsed().as_secs_f64().max(1e-3);
-        bar.set_message(format!("{stage} {} requests/s", format_count(rate as u64)));
+        let elapsed = bar.elapsed();
+        bar.set_message(match elapsed < SHORT {
+            true => stage.to_string(),
+            false => {
+                let rate = progress.requests as f64 / elapsed.as_secs_f64();
+                format!("{stage} {} requests/s", format_count(rate as u64))
+            }
+        });
     }
 }
 

@@ -21,7 +21,7 @@ use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
 use crate::arguments::taken;
 use crate::bench::threads;
 use crate::call::{Watch, only_a_table};
-use crate::choices::{Spare, bytes, caches, choices, schemes};
+use crate::choices::{Spare, bytes, cache_bytes, caches, choices, schemes};
 use crate::output::Outputs;
 use crate::progress::Seen;
 use crate::provenance::provenance;
@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     cache: Vec<String>,
     /// Bytes of that cache, 8 for an entry [default: the profile's, or 512 KiB]. Without --cache the
     /// policy is the profile's, or dftl.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = cache_bytes, help_heading = "Drive")]
     cache_size: Vec<u64>,
     /// Volatile write buffer, in place of the profile's; 0 for none.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]

@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RATIO", value_parser = drive::scale, help_heading = "New drive")]
     scale: Option<Ratio>,
     /// Spare space in percent of the capacity.
-    #[arg(long, value_name = "PERCENT", help_heading = "New drive")]
+    #[arg(long, alias = "op", value_name = "PERCENT", help_heading = "New drive")]
     over_provisioning: Option<f64>,
     /// Scheme by which it maps pages.
     #[arg(long, value_name = "SCHEME", help_heading = "New drive")]

@@ -122,6 +122,87 @@ fn file_goes_in_and_out(kind: &str) {
     }
 }
 
+/// Runs a command that can write no file larger than 4 KiB.
+fn in_little_room(arguments: &[&str]) -> Output {
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh", env!("CARGO_BIN_EXE_dovetail")]).args(arguments);
+    shell.output().unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// A copy that failed had taken the file in its place away, and left a piece under its name.
+#[test]
+fn a_copy_that_fails_leaves_what_was_there_and_no_piece() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path(), "ext4");
+    let large = folder.path().join("large");
+    fs::write(&large, vec![b'x'; 100_000]).unwrap();
+    let inside = format!("{image}:/large");
+    assert_eq!(cp(&[text(&large), &inside]), (Some(0), String::new()));
+    let out = folder.path().join("out");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("old"), "kept").unwrap();
+    let run = in_little_room(&["cp", &inside, text(&out.join("old"))]);
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
+    assert_eq!(
+        (names(&out), fs::read(out.join("old")).unwrap()),
+        (vec!["old".into()], b"kept".into())
+    );
+    let extracted = folder.path().join("extracted");
+    let run = in_little_room(&["extract", &image, text(&extracted), "/large"]);
+    assert_eq!(run.status.code(), Some(1), "{run:?}");
+    assert_eq!(names(&extracted), Vec::<String>::new());
+    assert_eq!(cp(&[&inside, text(&out.join("old"))]), (Some(0), String::new()));
+    assert!(fs::read(out.join("old")).unwrap() == fs::read(&large).unwrap());
+}
+
+/// It was removed, and a file put in its place.
+#[test]
+fn a_device_is_no_place_for_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path(), "ext4");
+    let (file, fifo) = (folder.path().join("file"), folder.path().join("fifo"));
+    fs::write(&file, "content").unwrap();
+    assert_eq!(cp(&[text(&file), &format!("{image}:/file")]), (Some(0), String::new()));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    let (code, said) = cp(&[&format!("{image}:/file"), text(&fifo)]);
+    assert!(code == Some(2) && said.contains("fifo is no regular file: `dovetail cat`"), "{said}");
+    assert!(!fs::metadata(&fifo).unwrap().is_file());
+}
+
+#[test]
+fn a_copy_is_stopped_between_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path(), "ext4");
+    let (large, out) = (folder.path().join("large"), folder.path().join("out"));
+    fs::File::create(&large).unwrap().write_all_at(&vec![1; 100 << 20], 0).unwrap();
+    assert_eq!(cp(&[text(&large), &format!("{image}:/large")]), (Some(0), String::new()));
+    let mut copy = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    copy.args(["extract", &image, text(&out)]).stderr(std::process::Stdio::piped());
+    let mut copy = copy.spawn().unwrap();
+    let begun = || out.is_dir() && names(&out).iter().any(|name| name.starts_with(".dovetail."));
+    while !begun() && copy.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let _ = rustix::process::kill_process(
+        rustix::process::Pid::from_child(&copy),
+        rustix::process::Signal::INT,
+    );
+    let run = copy.wait_with_output().unwrap();
+    // a fast machine may have ended the copy first
+    if run.status.code() != Some(0) {
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(said.contains("/large: stopped: "), "{said}");
+        assert!(!names(&out).contains(&"large".into()));
+    }
+    assert!(names(&out).iter().all(|name| !name.starts_with(".dovetail.")), "{:?}", names(&out));
+}
+
 #[test]
 fn what_a_directory_holds_goes_into_another_one() {
     KINDS.iter().for_each(|kind| contents_go_in_and_out(kind));

@@ -145,6 +145,25 @@ fn a_copy_that_fails_tells_what_was_saved_and_lost_as_well() {
 }
 
 #[test]
+fn the_beginning_of_a_file_that_cannot_be_read_to_its_end_is_kept_apart() {
+    let (folder, image, _) = volume();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let content: Vec<u8> = (0..6 << 20).map(|at| (at / 4096) as u8).collect();
+    std::fs::write(path("long"), &content).unwrap();
+    let run = dovetail(&["cp", &path("long"), &format!("{image}:/long")]);
+    assert_eq!(run.status.code(), Some(0), "{run:?}");
+    let pointers = inspect(&image, &["path", "/long"])["nids"][0].to_string();
+    let node = inspect(&image, &["nid", &pointers])["nat_block"].as_u64().unwrap();
+    destroy(&image, &[node]);
+    let run = dovetail(&["extract", &image, &path("out"), "/long"]);
+    let complaint = String::from_utf8(run.stderr).unwrap();
+    assert!(complaint.contains("; its beginning is in ") && complaint.contains("/out/long.part"));
+    let piece = std::fs::read(path("out/long.part")).unwrap();
+    assert!(!piece.is_empty() && content.starts_with(&piece));
+    assert_eq!(std::fs::read_dir(path("out")).unwrap().count(), 1);
+}
+
+#[test]
 fn a_salvage_that_can_give_no_names_shows_its_account() {
     let (folder, image, _) = volume();
     let file = folder.path().join("lost+found");

@@ -23,6 +23,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags}
 
 use crate::{CHUNK, Error, Part, Tree};
 
+/// Bytes that are read at a time near what cannot be read.
+const BLOCK: usize = 4096;
+
 /// The reason why a file's content was not copied to its end.
 #[derive(Debug, thiserror::Error)]
 enum NotWhole {
@@ -162,7 +165,12 @@ pub struct CopyOut<'a> {
 impl<'a> CopyOut<'a> {
     /// A copy out of `tree`, whose files have at most `room` bytes of content; the bytes copied so
     /// far are told to `tell`, which may end the copy.
-    pub fn new(tree: &'a mut dyn Tree, room: u64, keep: Keep, tell: &'a mut TellCopied<'a>) -> Self {
+    pub fn new(
+        tree: &'a mut dyn Tree,
+        room: u64,
+        keep: Keep,
+        tell: &'a mut TellCopied<'a>,
+    ) -> Self {
         let (links, seen, done) = (HashMap::new(), HashSet::new(), Done::default());
         Self { tree, keep, links, seen, room, tell, copied: 0, stopped: false, done }
     }
@@ -290,11 +298,7 @@ impl<'a> CopyOut<'a> {
 
     /// Makes a regular file without its content, a symbolic link or a special file; `None` for one
     /// that is not permitted.
-    fn make(
-        &mut self,
-        attr: &Attr,
-        target: &Path,
-    ) -> Result<Option<(Part, Option<File>)>, String> {
+    fn make(&mut self, attr: &Attr, target: &Path) -> Result<Option<(Part, Option<File>)>, String> {
         let made = match attr.kind() {
             S_IFREG => Part::make(target, |path| {
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(Some)
@@ -338,13 +342,18 @@ impl<'a> CopyOut<'a> {
             if at >= attr.size {
                 break;
             }
-            let end = self.tree.next_hole(attr.ino, at).map_err(unreadable)?;
+            // damage ahead may hide the next hole, and not the data before it
+            let end = self.tree.next_hole(attr.ino, at).unwrap_or(at.saturating_add(CHUNK as u64));
             let end = end.clamp(at + 1, attr.size);
             out.seek(SeekFrom::Start(at))?;
             while at < end {
                 let wanted = buffer.len().min((end - at) as usize);
-                let read = self.tree.read(attr.ino, at, &mut buffer[..wanted]);
-                let len = read.map_err(unreadable)?;
+                let len = match self.tree.read(attr.ino, at, &mut buffer[..wanted]) {
+                    Err(_) if wanted > BLOCK => {
+                        self.tree.read(attr.ino, at, &mut buffer[..BLOCK]).map_err(unreadable)?
+                    }
+                    read => read.map_err(unreadable)?,
+                };
                 if len == 0 {
                     break 'all;
                 }

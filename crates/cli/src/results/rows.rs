@@ -13,7 +13,7 @@ type Column = (String, Vec<String>);
 type Figure = (&'static str, fn(&RunResult) -> Option<String>);
 
 /// The columns unless others are asked for; one that no run has a figure for is left out.
-const FIGURES: [Figure; 14] = [
+const FIGURES: [Figure; 15] = [
     ("elapsed", |r| Some(SimSpan::from_ns((r.totals.elapsed_s * 1e9) as u64).to_string())),
     ("calls/s", |r| (r.totals.calls > 0).then(|| rate(r.totals.calls_per_s))),
     ("read MB/s", |r| (r.totals.read_bytes > 0).then(|| format!("{:.1}", r.totals.read_mb_per_s))),
@@ -22,7 +22,8 @@ const FIGURES: [Figure; 14] = [
     }),
     ("read p99", |r| p99(&r.latency.read)),
     ("write p99", |r| p99(&r.latency.write)),
-    ("sync p99", |r| p99(&r.latency.flush)),
+    ("sync p99", |r| (!r.stack.is_raw()).then(|| p99(&r.latency.flush))?),
+    ("flush p99", |r| r.stack.is_raw().then(|| p99(&r.latency.flush))?),
     ("fs WAF", |r| waf(r.totals.fs_waf)),
     ("WAF", |r| waf(r.totals.device_waf)),
     ("total WAF", |r| waf(r.totals.total_waf)),
