@@ -16,14 +16,18 @@ pub(crate) fn at_least_one(ns: u64) -> Option<f64> {
     (ns > 0).then_some(ns as f64)
 }
 
-/// By how much each figure of each variant differs from `base`; below the table, the assumed figures
-/// with which none does.
+/// By how much each figure of each variant differs from `base`, without figures that no run has; below
+/// the table, the assumed figures with which none does.
 pub(crate) fn table<R>(
     figures: &[Figure<R>],
     base: &R,
     changes: &[Change],
     variants: &[R],
 ) -> String {
+    let is_there = |(_, figure): &&Figure<R>| {
+        figure(base).is_some() || variants.iter().any(|run| figure(run).is_some())
+    };
+    let figures: Vec<&Figure<R>> = figures.iter().filter(is_there).collect();
     let percents = |variant| -> Vec<String> {
         figures.iter().map(|(_, figure)| percent(figure(base), figure(variant))).collect()
     };
@@ -85,7 +89,11 @@ mod tests {
 
     #[test]
     fn figures_that_move_nothing_are_named_once() {
-        let figures: [Figure<f64>; 2] = [("write p50", |run| Some(*run)), ("flush p99", |_| None)];
+        let figures: [Figure<f64>; 3] = [
+            ("write p50", |run| Some(*run)),
+            ("read p99", |_| None),
+            ("flush p99", |run| (*run > 10.0).then_some(1.0)),
+        ];
         let change = |name: &str, to: &str| [name.to_string(), "2".into(), to.into()];
         let changes = [
             change("a.one", "1"),
@@ -95,6 +103,7 @@ mod tests {
         ];
         let text = table(&figures, &10.0, &changes, &[10.0, 10.0, 10.0, 11.0]);
         let lines: Vec<&str> = text.lines().collect();
+        assert!(!text.contains("read"), "no run has it: {text}");
         assert_eq!(lines[4], "nothing moves by 0.05 % with a.one", "{text}");
         assert!(lines[2].ends_with(" =      -") && lines[3].contains("+10.0 %"), "{text}");
     }
