@@ -42,7 +42,7 @@ impl SingleCache {
         } else {
             (self.shrink_to - used) / (self.shrink_to - self.shrink_from)
         };
-        self.static_lines + (f64::from(self.dynamic_lines) * left) as u32
+        self.static_lines.saturating_add((f64::from(self.dynamic_lines) * left) as u32)
     }
 }
 

@@ -238,3 +238,28 @@ fn a_full_phone_storage_takes_random_writes() {
     assert!(drive.counters().gc_runs > 100, "{:?}", drive.counters());
     drive.check().unwrap();
 }
+
+/// A run that began between writes waits for the next ones, and reads alone do not bring them.
+#[test]
+fn a_line_worn_by_reads_is_rewritten_behind_a_cleaning_run_that_is_not_done() {
+    let mut config = DriveConfig { background_lines: 58, refresh_reads: Some(50), ..tlc(100) };
+    // reads are counted where retries depend on them
+    config.nand.retry = Some(Retry {
+        step: SimSpan::from_us(70),
+        steps_per_erase: 0.0,
+        steps_per_read: 0.001,
+        steps_per_day: 0.0,
+        days_at_start: 0.0,
+        most: 2,
+    });
+    let mut drive = Drive::new(config).unwrap();
+    let (mut rng, mut now) = (Rng::new(1), SimTime::ZERO);
+    for _ in 0..3000 {
+        now = write(&mut drive, now, rng.below(1000), false);
+    }
+    let before = drive.counters().refresh_runs;
+    for at in 0..20_000 {
+        now = read(&mut drive, now, at % 1000);
+    }
+    assert!(drive.counters().refresh_runs > before);
+}

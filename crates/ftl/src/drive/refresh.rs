@@ -31,11 +31,16 @@ impl Drive {
     }
 
     fn refresh_step(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if self.cleaner.cause() == Some(Cause::Refresh) {
-            self.make_room(at)?;
-            return self.clean_step(at);
+        match self.cleaner.cause() {
+            // another run goes on with writes or in idle time, of which there may be none
+            Some(cause) if cause == Cause::Refresh || !self.to_refresh.is_empty() => {
+                self.make_room(at)?;
+                return self.clean_step(at);
+            }
+            Some(_) => return Ok(()),
+            None => {}
         }
-        if self.cleaner.is_running() || self.cleaner.is_short(self.medium.lines()) {
+        if self.cleaner.is_short(self.medium.lines()) {
             return Ok(());
         }
         while let Some(line) = self.to_refresh.pop_front() {

@@ -4,6 +4,7 @@ use dovetail_block::{AREA_BLOCKS, AREAS, RemapLimits};
 use dovetail_nand::Geometry;
 use dovetail_time::SimSpan;
 
+use super::resolve::MOST_BYTES;
 use super::schema::Remap;
 use super::{Overrides, Profile, ProfileError};
 use crate::config::{DriveConfig, MapCacheConfig, most_page_entries};
@@ -102,6 +103,10 @@ impl Profile {
         let policy = policy
             .ok_or_else(|| self.value("map_cache.policy", name, format!("one of {}", names())))?;
         let bytes = match (overrides.cache_size, own) {
+            (Some(bytes), _) if bytes > MOST_BYTES => {
+                let allowed = "up to 1048576GiB".into();
+                return Err(self.value("map_cache.size", &bytes.to_string(), allowed));
+            }
             (Some(bytes), _) => bytes,
             (None, Some(own)) => (self.bytes("map_cache.size", &own.size)? as f64 * scale) as u64,
             (None, None) => DEFAULT_CACHE.1,

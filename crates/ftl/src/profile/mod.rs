@@ -494,6 +494,12 @@ mod tests {
             policy,
             "my.toml: map_cache.policy is 'mru', allowed is one of dftl, split, split-bounded, dftl-single, dftl-flashsim, lru, cdftl, s-ftl, leaftl, leaftl-4, tpftl, extent, lanes, none"
         );
+        let huge = "[map_cache]\npolicy = \"cdftl\"\nsize = \"17000000000000000000\"\n[remap]";
+        let huge = message("[remap]", huge);
+        assert_eq!(
+            huge,
+            "my.toml: map_cache.size is '17000000000000000000', allowed is a size such as 4KiB or 32GiB, up to 1048576GiB"
+        );
         let range = message("read_us = 50", "read_us = -1");
         assert_eq!(range, "my.toml: timing.read_us is '-1', allowed is 0 to 1000000000");
         let two = "read_us = 50\nprogram_us = 500";

@@ -10,6 +10,9 @@ use crate::config::{BufferOrder, ConfigError, DriveConfig, StreamsBy};
 use crate::lines::LineShape;
 use crate::victim;
 
+/// Bytes that a size may have: beyond any drive, and far from where sums overflow.
+pub(super) const MOST_BYTES: u64 = 1 << 50;
+
 /// Pages that a block keeps however small the scale.
 pub(super) const FEWEST_PAGES: f64 = 8.0;
 
@@ -374,7 +377,10 @@ impl Profile {
     }
 
     pub(super) fn bytes(&self, key: &'static str, text: &str) -> Result<u64, ProfileError> {
-        parse_bytes(text).map_err(|_| self.value(key, text, "a size such as 4KiB or 32GiB".into()))
+        let bytes = parse_bytes(text).ok().filter(|bytes| *bytes <= MOST_BYTES);
+        bytes.ok_or_else(|| {
+            self.value(key, text, "a size such as 4KiB or 32GiB, up to 1048576GiB".into())
+        })
     }
 
     pub(super) fn range(

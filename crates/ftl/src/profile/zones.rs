@@ -141,6 +141,7 @@ mod tests {
             ("size", "5000", "a multiple of 4KiB"),
             ("capacity", "1GiB", "4KiB to zones.size"),
             ("capacity", "0", "4KiB to zones.size"),
+            ("conventional", "18446744073709547520", "up to 1048576GiB"),
             ("max_append", "5000", "a multiple of 4KiB"),
             ("window_step", "64KiB", "it needs zones.window"),
         ] {

@@ -21,7 +21,7 @@ pub fn memory_bytes(job: &ReplayJob) -> Result<u64, ReplayError> {
     }
     let trace = TraceReader::open(&job.trace, &job.trace_options)?;
     let limit = job.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let capacity = job.drive.address_blocks().max(1) * BLOCK_SIZE;
+    let capacity = job.drive.address_blocks().max(1).saturating_mul(BLOCK_SIZE);
     let (mut blocks, mut stretches) = (0_u64, BTreeSet::new());
     for request in trace.take(limit) {
         let request = request?;

@@ -53,7 +53,8 @@ pub(super) struct TraceActor<'a> {
 impl<'a> TraceActor<'a> {
     pub(super) fn new(job: &'a ReplayJob, drive: CheckedDevice<Below>) -> Self {
         let start = drive.device().idle_from();
-        let capacity = drive.blocks() * BLOCK_SIZE;
+        // the addresses of IPLFS are more than bytes can be counted
+        let capacity = drive.blocks().saturating_mul(BLOCK_SIZE);
         let zones = drive.device().info().capabilities.zones.map(ZoneTable::new);
         let log_before = drive.device().log_counts();
         let machine = Machine::over(drive, job.host, start, Events::default());
