@@ -12,7 +12,8 @@ use crate::common::kernel_image;
 use crate::common::lab::{At, Lab, Referee};
 use crate::common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::MemoryDevice;
-use dovetail_f2fs::format::name_hash;
+use dovetail_f2fs::Volume;
+use dovetail_f2fs::format::{SegNo, name_hash};
 use dovetail_f2fs::fsck::{
     Finding, Options, Remedy, RepairError, Severity, check, repair, salvage,
 };
@@ -50,7 +51,7 @@ fn settled(lab: &mut Lab) -> At {
 /// A node whose segment no log writes to.
 fn settled_node(lab: &mut Lab) -> (At, u32) {
     let inode = (1..900).map(|n| format!("a/many/file-with-a-rather-long-name-{n:05}.txt"));
-    let mut volume = dovetail_f2fs::Volume::open(lab.image.clone()).unwrap();
+    let mut volume = Volume::open(lab.image.clone()).unwrap();
     for path in inode {
         let Ok(inode) = volume.resolve_link(path.as_bytes()) else { continue };
         let at = lab.node(inode.ino.0);
@@ -77,7 +78,7 @@ fn main_start(lab: &Lab) -> u64 {
 /// An entry behind level 0 of the large directory, and its name.
 fn deep_entry(lab: &Lab) -> (common::lab::Dentry, String) {
     let level_0 = [0, 1].map(|block| lab.data("a/many", block).block);
-    let mut volume = dovetail_f2fs::Volume::open(lab.image.clone()).unwrap();
+    let mut volume = Volume::open(lab.image.clone()).unwrap();
     let inode = volume.resolve(b"a/many").unwrap();
     let names = volume.entries(&inode).unwrap().into_iter().filter(|entry| !entry.is_dot());
     let names = names.map(|entry| String::from_utf8(entry.name).unwrap());
@@ -858,6 +859,35 @@ fn one_bit_of_mode_or_flags_does_not_cost_the_content() {
         assert!(is_hidden(&refused), "{refused}");
         let refused = salvage(&mut lab.image, Moment::at(SimTime::ZERO)).unwrap_err();
         assert!(is_hidden(&refused), "{refused}");
+        assert_eq!(kinds(&Bed::default(), &lab.image), before, "nothing was written");
+    }
+}
+
+/// One wrong pointer, which the SIT and the SSA contradict: the repair believed it, gave the true
+/// block up, and left logs before used blocks, or a segment of both kinds: no mount took that.
+#[test]
+fn a_pointer_alone_against_both_tables_is_not_believed() {
+    let sound = Lab::new(kernel_image("f2fs-default"));
+    let mut volume = Volume::open(sound.image.clone()).unwrap();
+    let segments = volume.superblock().segment_count_main;
+    let free = |volume: &mut Volume<MemoryDevice>, is_node: bool| {
+        (0..segments).find_map(|number| {
+            let segno = SegNo(number);
+            let segment = volume.segment(segno).ok()?;
+            let is_of_kind = (segment.log >= 3) == is_node && segment.valid_blocks > 0;
+            let within =
+                (0..512).find(|bit| segment.valid_map[bit / 8] & (0x80 >> (bit % 8)) == 0)?;
+            is_of_kind.then(|| volume.block_in_segment(segno, within as u32).0)
+        })
+    };
+    for is_node in [false, true] {
+        let to = free(&mut volume, is_node).unwrap();
+        let mut lab = sound.clone();
+        let at = lab.in_inode(FILE, 360 + 40);
+        lab.set(at, &to.to_le_bytes());
+        let before = kinds(&Bed::default(), &lab.image);
+        let refused = repair(&mut lab.image).unwrap_err();
+        assert!(matches!(refused, RepairError::Hidden(_)), "{refused}");
         assert_eq!(kinds(&Bed::default(), &lab.image), before, "nothing was written");
     }
 }

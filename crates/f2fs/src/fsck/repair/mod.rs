@@ -19,7 +19,7 @@ mod tables;
 
 use std::collections::{BTreeMap, HashSet};
 
-use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_block::{BlockBytes, BlockDevice, OverlayDevice};
 
 use super::Severity;
 use super::finding::{Finding, Remedy};
@@ -73,6 +73,9 @@ pub enum RepairError {
         /// Number of nodes.
         count: u64,
     },
+    /// The volume would have an error that it does not have now, or that should have been repaired.
+    #[error("not repaired, because that would leave this error: {0}")]
+    Worse(Box<Finding>),
     /// Only F2FS is salvaged.
     #[error("volumes of IPLFS are not salvaged")]
     NotSalvaged,
@@ -93,7 +96,36 @@ impl From<dovetail_block::DeviceError> for RepairError {
 ///
 /// # Errors
 /// [`RepairError`].
-pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
+pub fn repair<D: BlockDevice>(mut device: D) -> Result<Vec<Finding>, RepairError> {
+    // the rules of an overlay are not those of zones
+    if device.info().capabilities.zones.is_none() {
+        try_in_memory(&mut device)?;
+    }
+    repair_on(device)
+}
+
+/// Refuses a repair after which an error is found that was none before, such as a log that goes on
+/// before a block in use, or one that it should have repaired: a damaged volume that can be mounted
+/// stays one.
+fn try_in_memory<D: BlockDevice>(device: D) -> Result<(), RepairError> {
+    let options = Options { kept_per_kind: 1 };
+    let mut trial = OverlayDevice::new(device);
+    let before = super::check(&mut trial, options, |_| {})?;
+    let known: Vec<_> = before.findings.iter().map(|finding| finding.kind().name).collect();
+    if repair_on(&mut trial)?.is_empty() {
+        return Ok(());
+    }
+    let after = super::check(&mut trial, options, |_| {})?;
+    let is_worse = |finding: &Finding| {
+        let is_left =
+            finding.kind().remedy == Remedy::Repaired && before.findings.contains(finding);
+        finding.severity() == Severity::Error && (is_left || !known.contains(&finding.kind().name))
+    };
+    let worse = after.findings.into_iter().find(is_worse);
+    worse.map_or(Ok(()), |worse| Err(RepairError::Worse(Box::new(worse))))
+}
+
+fn repair_on<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
     let volume = Volume::open(device)?;
     let mut silent = |_| {};
     let checker = super::run(volume, Options { kept_per_kind: KEPT }, &mut silent)?;
@@ -106,6 +138,7 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
         return Err(RepairError::Devirtualized);
     }
     refuse(&checker.report.findings)?;
+    refuse_lone_pointers(&checker.report.findings)?;
     let mut checker = checker;
     // an inode may be there, and a node that the SIT calls free may be an old copy of one in use
     let is_astray = |finding: &Finding| {
@@ -196,6 +229,24 @@ pub(super) fn repair_iplfs<D: BlockDevice>(
 
 fn is_of_superblock(finding: &Finding) -> bool {
     matches!(finding, Finding::SuperblockCopy { .. } | Finding::SuperblocksDiffer { .. })
+}
+
+/// Refuses a block of which one pointer says that it is in use, and both tables say otherwise: the
+/// pointer may be wrong, and what it led to would be given up.
+fn refuse_lone_pointers(findings: &[Finding]) -> Result<(), RepairError> {
+    let named_otherwise: HashSet<_> = findings
+        .iter()
+        .filter_map(|finding| match finding {
+            Finding::SummaryData { address, .. } => Some(*address),
+            _ => None,
+        })
+        .collect();
+    let is_lone = |finding: &&Finding| match finding {
+        Finding::BlocksFree { first, .. } => named_otherwise.contains(first),
+        _ => false,
+    };
+    let lone = findings.iter().find(is_lone);
+    lone.map_or(Ok(()), |lone| Err(RepairError::Hidden(Box::new(lone.clone()))))
 }
 
 /// Damage after which the blocks that were reached are not all that are in use, and logs that point
