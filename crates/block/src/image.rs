@@ -1,9 +1,9 @@
 //! A block device over an image file, or over a real block device: real bytes, no virtual time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, IoSlice, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,6 +40,23 @@ const KEPT_BUFFER: usize = 1 << 20;
 /// Slices in one write at most (Linux: `IOV_MAX`).
 const MAX_SLICES: usize = 1024;
 
+/// The loop device over a file that somebody, such as a mount, has for itself.
+fn busy_loop(file: &Metadata) -> Option<PathBuf> {
+    let devices = std::fs::read_dir("/sys/block").ok().filter(|_| file.is_file())?;
+    devices.flatten().find_map(|device| {
+        let behind = std::fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
+        let behind = std::fs::metadata(behind.trim_end_matches('\n')).ok()?;
+        if (behind.dev(), behind.ino()) != (file.dev(), file.ino()) {
+            return None;
+        }
+        let device = Path::new("/dev").join(device.file_name());
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).custom_flags(OFlags::EXCL.bits() as i32).open(&device);
+        let is_busy = opened.is_err_and(|error| error.kind() == io::ErrorKind::ResourceBusy);
+        is_busy.then_some(device)
+    })
+}
+
 impl ImageDevice {
     /// Opens the image at `path` for reading.
     ///
@@ -52,9 +69,17 @@ impl ImageDevice {
     /// Opens the image at `path` for reading and writing.
     ///
     /// # Errors
-    /// An I/O error, for instance that a block device is busy because it is mounted.
+    /// An I/O error, for instance that a block device is busy because it is mounted, or that the
+    /// image is behind a loop device that is.
     pub fn open_read_write(path: &Path) -> io::Result<Self> {
-        let exclusive = std::fs::metadata(path)?.file_type().is_block_device();
+        let metadata = std::fs::metadata(path)?;
+        if let Some(device) = busy_loop(&metadata) {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                format!("it is in use by way of {}: unmount that first", device.display()),
+            ));
+        }
+        let exclusive = metadata.file_type().is_block_device();
         let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(flags.bits() as i32);
@@ -280,7 +305,7 @@ mod tests {
     use crate::content::Pattern;
 
     /// An empty image of `bytes` bytes; the file goes away with the folder.
-    fn image(bytes: u64) -> (tempfile::TempDir, std::path::PathBuf) {
+    fn image(bytes: u64) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
         File::create(&path).unwrap().set_len(bytes).unwrap();

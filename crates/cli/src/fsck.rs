@@ -18,7 +18,7 @@ use crate::{Failure, clock, print};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes, as fsck(8) has them: 0 no errors, 1 errors repaired, 4 errors left, 8 the check \
-                        could not be made, as that of a volume which is mounted for writing."
+                        could not be made, as that of a volume which is mounted for writing, 16 options that make no sense."
 )]
 pub(crate) struct Arguments {
     /// The image file, a block device, or a drive file; it must not be mounted.
@@ -51,6 +51,7 @@ pub(crate) struct Arguments {
 const REPAIRED: u8 = 1;
 const ERRORS_LEFT: u8 = 4;
 const OPERATIONAL: u8 = 8;
+pub(crate) const USAGE: u8 = 16;
 
 /// Checks, and repairs if asked for; returns the exit code.
 pub(crate) fn run(arguments: &Arguments) -> u8 {
@@ -59,9 +60,12 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 
 /// Tells why there was no check.
 pub(crate) fn fail(failure: &Failure) -> u8 {
-    let (Failure::Usage(message) | Failure::Failed(message)) = failure;
+    let (message, code) = match failure {
+        Failure::Usage(message) => (message, USAGE),
+        Failure::Failed(message) => (message, OPERATIONAL),
+    };
     crate::complain(message);
-    OPERATIONAL
+    code
 }
 
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {

@@ -201,7 +201,15 @@ fn main_of(given: Vec<std::ffi::OsString>) -> u8 {
         Err(error) => {
             // a terminal that has gone away is no reason to fail
             let _ = error.print();
-            return error.exit_code() as u8;
+            let command =
+                given.iter().skip(1).find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+            // of fsck(8), where 2 asks for a restart of the machine
+            let is_fsck = command.is_some_and(|command| command == "fsck");
+            return if is_fsck && error.use_stderr() {
+                fsck::USAGE
+            } else {
+                error.exit_code() as u8
+            };
         }
     };
     match verbosity.begin() {

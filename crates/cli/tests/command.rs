@@ -84,7 +84,7 @@ fn a_log_goes_to_standard_error_and_changes_nothing_else() {
 
 #[test]
 fn a_bad_level_is_told_in_a_sentence() {
-    for (arguments, code) in [(["drive", "list"], 2), (["fsck", "no-image"], 8)] {
+    for (arguments, code) in [(["drive", "list"], 2), (["fsck", "no-image"], 16)] {
         let output = Command::new(env!("CARGO_BIN_EXE_dovetail"))
             .args(arguments)
             .env("RUST_LOG", "dovetail_front=loud")
@@ -98,6 +98,14 @@ fn a_bad_level_is_told_in_a_sentence() {
 }
 
 #[test]
+fn wrong_usage_of_fsck_has_the_code_of_fsck() {
+    for arguments in [["fsck", "-Z", "image"], ["fsck", "-ny", "image"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(16), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn wrong_usage_is_told_in_a_sentence_with_code_2() {
     for (arguments, expected) in [
         ("--drive femu", "'femu' (did you mean \"femu-32g\"?): give one of femu-32g"),
@@ -105,6 +113,7 @@ fn wrong_usage_is_told_in_a_sentence_with_code_2() {
         ("--drive femu-32g --op no", "give a percentage from 0.1 to 1000"),
         ("--drive femu-32g --scale 0", "write 1/16 or 0.0625"),
         ("--drive femu-32g --scale 2", "give a ratio from 1/1000000 to 1"),
+        ("--drive femu-32g --cache-size 0", "--cache none keeps the whole map in memory"),
         ("--drive femu-32g --speed 1e-300", "give a number from 0.000001"),
         ("--drive femu-32g --json --csv", "cannot both go to standard output"),
         ("", "--drive"),

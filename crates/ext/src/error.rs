@@ -95,6 +95,9 @@ pub enum Incompatible {
         "noload and norecovery leave the journal alone, which a mount that writes needs: add ro"
     )]
     NoLoad,
+    /// Features that are read, but whose structures are not checked.
+    #[error("the volume uses {0}, which is read but not checked: use e2fsck")]
+    NotChecked(RoCompat),
     /// The journal lies on another device.
     #[error("the volume's journal lies on another device, which is not supported")]
     ExternalJournal,

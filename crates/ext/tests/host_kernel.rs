@@ -10,7 +10,8 @@ use std::process::Command;
 
 use crate::common::TempImage;
 use crate::common::manifest::{Manifest, of_folder, of_volume};
-use dovetail_block::MemoryDevice;
+use dovetail_block::{ImageDevice, MemoryDevice};
+use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options, Volume};
 use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_time::SimTime;
@@ -167,4 +168,22 @@ fn remove_below(fs: &mut Ext<MemoryDevice>, dir: dovetail_vfs::Ino) {
             fs.unlink(&Caller::default(), dir, &name).unwrap();
         }
     }
+}
+
+/// It was written to beside the kernel, and both lost what the other one had written.
+#[test]
+fn an_image_that_the_kernel_has_mounted_is_not_written_to() {
+    if !can_mount() {
+        return;
+    }
+    let mut device = MemoryDevice::new(16 << 10);
+    mkfs(&mut device, &MkfsOptions::new(Kind::Ext4)).unwrap();
+    let image = TempImage::of(&device);
+    let mounted = LoopMount::new(&image);
+    let refused = ImageDevice::open_read_write(&image.path).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ResourceBusy);
+    assert!(refused.to_string().contains("by way of /dev/loop"), "{refused}");
+    ImageDevice::open_read_only(&image.path).unwrap();
+    mounted.unmount();
+    ImageDevice::open_read_write(&image.path).unwrap();
 }

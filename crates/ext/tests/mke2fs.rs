@@ -7,7 +7,7 @@ use crate::common::manifest::{Manifest, differences, of_folder, of_volume};
 use crate::common::{TempImage, tool, tree};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::format::{Compat, Incompat, RoCompat};
-use dovetail_ext::{Error, Incompatible, Volume};
+use dovetail_ext::{Error, Incompatible, Volume, fsck};
 use dovetail_vfs::kit::VolumeTree;
 
 /// Manifest of a folder as mke2fs stores it: whole seconds, its own lost+found; the root is not the
@@ -87,6 +87,9 @@ fn what_is_not_supported_is_named() {
         error.to_string(),
         "the volume uses features that are not supported: inline_data encrypt"
     );
+    let clusters = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-O", "bigalloc"]).load();
+    let error = fsck::check(clusters, fsck::Options::default()).unwrap_err();
+    assert_eq!(error, Incompatible::NotChecked(RoCompat::BIGALLOC).into());
     let error = refuse(&["-O", "journal_dev"]);
     assert_eq!(error.to_string(), "the volume uses features that are not supported: journal_dev");
     let volume = Volume::open(

@@ -1,9 +1,11 @@
 //! The medium that an image argument names: an image file or block device, or a drive in a file; or
 //! several of them, and zones that a report tells.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use dovetail_block::{
@@ -11,7 +13,7 @@ use dovetail_block::{
     ImageDevice, JoinError, JoinedDevice, Lba, Scheduler, ZoneReport, ZoneState, Zones,
     performs_at_once,
 };
-use dovetail_f2fs::format::Superblock;
+use dovetail_f2fs::format::{Member, Superblock};
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
 use dovetail_time::SimTime;
 
@@ -85,6 +87,22 @@ pub enum OpenError {
         /// Devices of the volume.
         expected: usize,
     },
+    /// One device twice.
+    #[error("{file} is given twice, and is one device of the volume")]
+    Twice {
+        /// The device.
+        file: String,
+    },
+    /// A device in the place of another one.
+    #[error(
+        "{file} is given in the place of {expected}: give the devices in the order in which the volume was made"
+    )]
+    Order {
+        /// The device that is given.
+        file: String,
+        /// Name of the one of that place when the volume was made.
+        expected: String,
+    },
     /// A drive in a file is not a disk with partitions.
     #[error("an offset is for images: a volume begins where its drive does")]
     NoOffset,
@@ -121,11 +139,13 @@ impl Medium {
             Ok([single]) => Ok(single),
             Err(members) => {
                 let mut members = members;
-                let blocks = device_blocks(&mut members[0]);
+                let superblock = superblock(&mut members[0]);
+                let blocks = superblock.as_ref().map_or(Vec::new(), Superblock::device_blocks);
                 let (found, expected) = (members.len(), blocks.len());
                 if found != expected {
                     return Err(OpenError::Devices { found, expected });
                 }
+                check_order(source, superblock.map_or(Vec::new(), |it| it.devices))?;
                 Self::join(members, blocks)
             }
         }
@@ -214,17 +234,38 @@ impl Medium {
     }
 }
 
-/// Blocks that a volume has on each of its devices, by its superblock.
-fn device_blocks(first: &mut Medium) -> Vec<u64> {
+/// The superblock of a volume on several devices.
+fn superblock(first: &mut Medium) -> Option<Superblock> {
     let mut content = [Content::Empty];
     let range = BlockRange::new(Lba(0), 1);
     let read = first.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut content) });
     match (read, &content[0]) {
-        (Ok(_), Content::Bytes(bytes)) => {
-            Superblock::parse(bytes, 0).map_or(Vec::new(), |superblock| superblock.device_blocks())
-        }
-        _ => Vec::new(),
+        (Ok(_), Content::Bytes(bytes)) => Superblock::parse(bytes, 0).ok(),
+        _ => None,
     }
+}
+
+/// Refuses a device that is given twice, and one in the place of another: a device has nothing but
+/// the name that it had when the volume was made to tell which one it is.
+fn check_order(source: &Source, devices: Vec<Member>) -> Result<(), OpenError> {
+    let given: Vec<&Path> = std::iter::once(source.path())
+        .chain(source.others().iter().map(PathBuf::as_path))
+        .collect();
+    let names: Vec<_> = devices.iter().map(|device| Path::new(&device.path).file_name()).collect();
+    let mut seen = HashSet::new();
+    for (place, path) in given.iter().enumerate() {
+        if let Ok(meta) = path.metadata()
+            && !seen.insert((meta.dev(), meta.ino()))
+        {
+            return Err(OpenError::Twice { file: path.display().to_string() });
+        }
+        let name = path.file_name();
+        if names.get(place) != Some(&name) && names.contains(&name) {
+            let expected = devices[place].path.clone();
+            return Err(OpenError::Order { file: path.display().to_string(), expected });
+        }
+    }
+    Ok(())
 }
 
 /// Zones that cover a device of so many blocks, as if they were full: a new volume resets them all.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use dovetail_block::{ZoneReport, ZoneState};
 use dovetail_f2fs::format::Features;
 use dovetail_f2fs::mkfs::{DevicePart, MkfsOptions, mkfs};
-use dovetail_image::{Error, Medium, Mount, NewZones, Repair, Source, format_of, list};
+use dovetail_image::{Error, Medium, Mount, NewZones, OpenError, Repair, Source, format_of, list};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Moment, NewNode};
 use tempfile::TempDir;
@@ -111,4 +111,26 @@ fn a_volume_lies_on_two_images_one_of_them_zoned() {
     assert!(alone.contains("on 2 devices") && alone.contains("/dev/z"), "{alone}");
     let three = source.with_devices(vec![second.clone(), second]);
     assert!(failure(&three).contains("lies on 2 devices, and 3 are given"));
+}
+
+/// Their sizes may be the same, and nothing on them tells which is which.
+#[test]
+fn devices_in_another_order_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let paths = ["one", "two", "three"].map(|name| file(&folder, name, 64));
+    let path = |name: &str| folder.path().join(name);
+    let source =
+        |names: [&str; 2]| Source::from(path("one")).with_devices(names.map(path).to_vec());
+    let (mut device, sizes) = Medium::open_for_mkfs(&source(["two", "three"]), None).unwrap();
+    let part =
+        |(path, blocks): (&PathBuf, u64)| DevicePart { path: path.display().to_string(), blocks };
+    let devices = paths.iter().zip(sizes).map(part);
+    let options = MkfsOptions { devices: devices.collect(), ..MkfsOptions::default() };
+    mkfs(&mut device, &options).unwrap();
+    drop(device);
+    Medium::open_read_only(source(["two", "three"])).unwrap();
+    let swapped = Medium::open_read_only(source(["three", "two"])).unwrap_err();
+    assert!(matches!(swapped, OpenError::Order { .. }), "{swapped}");
+    let twice = Medium::open_read_only(source(["two", "two"])).unwrap_err();
+    assert!(matches!(twice, OpenError::Twice { .. }), "{twice}");
 }

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use dovetail_block::BlockDevice;
 
-use crate::error::{Corrupt, Error};
+use crate::error::{Corrupt, Error, Incompatible};
 use crate::format::{BlockAddr, Compat, Group, GroupNo, Ino, RoCompat, State};
 use crate::space::Space;
 use crate::volume::Volume;
@@ -141,8 +141,7 @@ fn run<D: BlockDevice>(volume: Volume<D>, options: Options) -> Result<Report, Er
         xattr_blocks: HashMap::new(),
     };
     if checker.volume.superblock.ro_compat.has(RoCompat::BIGALLOC) {
-        checker.found(Finding::NotChecked { what: "volumes with clusters (bigalloc)".into() });
-        return Ok(checker.report);
+        return Err(Incompatible::NotChecked(RoCompat::BIGALLOC).into());
     }
     if let Some(reason) = checker.volume.superblock_damage().cloned() {
         checker.found(Finding::Backup { reason });
