@@ -377,10 +377,13 @@ impl Profile {
     }
 
     pub(super) fn bytes(&self, key: &'static str, text: &str) -> Result<u64, ProfileError> {
-        let bytes = parse_bytes(text).ok().filter(|bytes| *bytes <= MOST_BYTES);
-        bytes.ok_or_else(|| {
-            self.value(key, text, "a size such as 4KiB or 32GiB, up to 1048576GiB".into())
-        })
+        match parse_bytes(text) {
+            Err(_) => Err(self.value(key, text, "a size such as 4KiB or 32GiB".into())),
+            Ok(bytes) if bytes > MOST_BYTES => {
+                Err(self.value(key, text, "up to 1048576GiB".into()))
+            }
+            Ok(bytes) => Ok(bytes),
+        }
     }
 
     pub(super) fn range(
