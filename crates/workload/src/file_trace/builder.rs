@@ -134,10 +134,7 @@ impl Builder {
                 Call::Read { file, offset: offset.unwrap_or(0), len, direct: false }
             }
             (LoggedOp::Write, Some(offset)) => {
-                if offset + len > self.files[file.0 as usize].bytes {
-                    let found = format!("{offset} + {len}");
-                    return Err(Bad::new("a write that ends within the size of its file", &found));
-                }
+                self.check_within(file, offset, len)?;
                 Call::Write { file, offset, len, direct: false }
             }
             (LoggedOp::Write, None) => Call::Append { file, len },
@@ -148,6 +145,14 @@ impl Builder {
                 Call::Allocate { file, len: start.saturating_add(len), keep_size: false }
             }
         })
+    }
+
+    fn check_within(&self, file: FileId, offset: u64, len: u64) -> Result<(), Bad> {
+        if offset.saturating_add(len) <= self.files[file.0 as usize].bytes {
+            return Ok(());
+        }
+        let found = format!("{offset} + {len}");
+        Err(Bad::new("a write that ends within the size of its file", &found))
     }
 
     /// Takes the call into the size of its file.

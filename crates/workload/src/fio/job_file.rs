@@ -288,6 +288,8 @@ mod tests {
         let settings = &file.jobs[0].settings;
         assert_eq!(settings.size, Some(Extent::Bytes(4 << 20)));
         assert_eq!(settings.io_size, Some(Extent::Bytes(64 << 20)));
+        let file = parse("[a]\nsize=64m\nio_size=0\n").unwrap();
+        assert_eq!(file.jobs[0].settings.io_size, None, "as if it were not given");
         assert_eq!((settings.offset, settings.number_ios), (Extent::Percent(50), Some(7)));
         assert_eq!(settings.blocks[0].min, 8192);
     }

@@ -12,7 +12,7 @@ use super::settings::{
     BLOCK_BYTES_MAX, Engine, ExitWhat, Fallocate, Generator, Percentiles, Service, Settings,
     SyncWrites, verify,
 };
-use super::value::{Counts, Expected, NS_PER_S, NS_PER_US, Value};
+use super::value::{Counts, Expected, Extent, NS_PER_S, NS_PER_US, Value};
 
 /// An option of fio.
 #[derive(Clone, Copy)]
@@ -232,7 +232,8 @@ pub static OPTIONS: &[JobOption] = &[
         },
     ),
     set("io_size", "a share is one of the files' size", |s, v| {
-        s.io_size = Some(v.extent()?);
+        // 0 is fio's default: as much as size
+        s.io_size = Some(v.extent()?).filter(|extent| *extent != Extent::Bytes(0));
         Ok(())
     })
     .aka(&["io_limit"]),
