@@ -212,7 +212,7 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
     Ok(Source::Personality(Box::new(personality)))
 }
 
-/// What is to be said of a file that is no job, but a trace of blocks.
+/// Sentence about a file that is no job, but a trace of blocks.
 fn block_trace(job: &str) -> Option<Failure> {
     let is_one =
         Path::new(job).is_file() && TraceReader::open(job, &TraceOptions::default()).is_ok();

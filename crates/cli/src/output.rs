@@ -37,7 +37,7 @@ pub(crate) fn captured_error(text: &str) -> bool {
     })
 }
 
-/// Whether another program has called, and this thread's output goes to it.
+/// Tells whether another program has called, and this thread's output goes to it.
 pub(crate) fn is_captured() -> bool {
     CAPTURED.with_borrow(Option::is_some)
 }

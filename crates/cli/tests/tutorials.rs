@@ -1,6 +1,7 @@
 //! The tutorials (`docs/tutorials`), as a reader follows them: the commands of their console blocks
 //! run one after the other in an empty folder that has the project's `examples`, and print what the
-//! tutorial shows; so does the first block of `docs/comparing.md`. Blocks of other languages are not run: `sh` takes minutes, or needs the sources.
+//! tutorial shows; so does the first block of `docs/comparing.md`. Blocks of other languages are not
+//! run: `sh` takes minutes, or needs the sources.
 //!
 //! Each line that is shown is printed, figure by figure; one that ends with "..." begins so. Where
 //! a model has moved, the text around the figures may be wrong as well: read it again.

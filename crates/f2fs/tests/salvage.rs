@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_block::{BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice};
-use dovetail_f2fs::format::{FileType, Nid};
+use dovetail_f2fs::format::{FileType, Nid, SegNo};
 use dovetail_f2fs::fsck::{Options, RepairError, Saved, check, repair, salvage};
 use dovetail_f2fs::{F2fs, Options as MountOptions, Volume};
 use dovetail_time::{Rng, SimTime};
@@ -464,4 +464,35 @@ fn damage_at_random_is_salvaged_or_refused() {
     }
     assert!(saved > 18, "{saved} saved, {refused} refused");
     assert!(unnamed > 0);
+}
+
+/// One wrong pointer, which the SIT and the SSA contradict: the repair believed it, gave the true
+/// block up, and left logs before used blocks, or a segment of both kinds: no mount took that.
+#[test]
+fn a_pointer_alone_against_both_tables_is_not_believed() {
+    let sound = Lab::new(kernel_image("f2fs-default"));
+    let mut volume = Volume::open(sound.image.clone()).unwrap();
+    let segments = volume.superblock().segment_count_main;
+    let free = |volume: &mut Volume<MemoryDevice>, is_node: bool| {
+        (0..segments).find_map(|number| {
+            let segno = SegNo(number);
+            let segment = volume.segment(segno).ok()?;
+            let is_of_kind = (segment.log >= 3) == is_node && segment.valid_blocks > 0;
+            let within =
+                (0..512).find(|bit| segment.valid_map[bit / 8] & (0x80 >> (bit % 8)) == 0)?;
+            is_of_kind.then(|| volume.block_in_segment(segno, within as u32).0)
+        })
+    };
+    for is_node in [false, true] {
+        let to = free(&mut volume, is_node).unwrap();
+        let mut lab = sound.clone();
+        let at = lab.in_inode("a/rnd", 360 + 40);
+        lab.set(at, &to.to_le_bytes());
+        let before = errors(&lab.image);
+        let refused = repair(&mut lab.image).unwrap_err();
+        assert!(matches!(refused, RepairError::Hidden(_)), "{refused}");
+        let refused = salvage(&mut lab.image, now()).unwrap_err();
+        assert!(matches!(refused, RepairError::Hidden(_)), "{refused}");
+        assert_eq!(errors(&lab.image), before, "nothing was written");
+    }
 }

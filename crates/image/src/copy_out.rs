@@ -143,7 +143,7 @@ impl Frame {
     }
 }
 
-/// Is told the bytes of content copied so far; says whether to go on.
+/// Hearer of the bytes of content copied so far, which says whether to go on.
 pub type TellCopied<'a> = dyn FnMut(u64) -> ControlFlow<()> + 'a;
 
 /// A copy out of an image that is going on.

@@ -145,7 +145,7 @@ impl Medium {
                 if found != expected {
                     return Err(OpenError::Devices { found, expected });
                 }
-                check_order(source, superblock.map_or(Vec::new(), |it| it.devices))?;
+                check_order(source, superblock.as_ref().map_or(&[], |it| &it.devices))?;
                 Self::join(members, blocks)
             }
         }
@@ -247,7 +247,7 @@ fn superblock(first: &mut Medium) -> Option<Superblock> {
 
 /// Refuses a device that is given twice, and one in the place of another: a device has nothing but
 /// the name that it had when the volume was made to tell which one it is.
-fn check_order(source: &Source, devices: Vec<Member>) -> Result<(), OpenError> {
+fn check_order(source: &Source, devices: &[Member]) -> Result<(), OpenError> {
     let given: Vec<&Path> = std::iter::once(source.path())
         .chain(source.others().iter().map(PathBuf::as_path))
         .collect();

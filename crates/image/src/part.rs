@@ -99,12 +99,13 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         }
         made => made?,
     };
-    file.write_all(bytes)?;
+    // before there is anything to read
     if let Some(old) = old {
         // who may not give files away keeps it
         let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
         file.set_permissions(old.permissions())?;
     }
+    file.write_all(bytes)?;
     file.sync_all()?;
     match part.replace(&target) {
         // a file that is a mount point of its own

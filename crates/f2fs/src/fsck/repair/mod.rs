@@ -97,22 +97,27 @@ impl From<dovetail_block::DeviceError> for RepairError {
 /// # Errors
 /// [`RepairError`].
 pub fn repair<D: BlockDevice>(mut device: D) -> Result<Vec<Finding>, RepairError> {
-    // the rules of an overlay are not those of zones
-    if device.info().capabilities.zones.is_none() {
-        try_in_memory(&mut device)?;
-    }
+    try_in_memory(&mut device, |trial| repair_on(trial).map(drop))?;
     repair_on(device)
 }
 
-/// Refuses a repair after which an error is found that was none before, such as a log that goes on
-/// before a block in use, or one that it should have repaired: a damaged volume that can be mounted
-/// stays one.
-fn try_in_memory<D: BlockDevice>(device: D) -> Result<(), RepairError> {
+/// Refuses work after which an error is found that was none before, such as a log that goes on
+/// before a block in use, or one that should have been repaired: a damaged volume that can be
+/// mounted stays one. Zoned volumes are worked on without a trial.
+pub(super) fn try_in_memory<D: BlockDevice>(
+    device: D,
+    work: impl FnOnce(&mut OverlayDevice<D>) -> Result<(), RepairError>,
+) -> Result<(), RepairError> {
+    // the rules of an overlay are not those of zones
+    if device.info().capabilities.zones.is_some() {
+        return Ok(());
+    }
     let options = Options { kept_per_kind: 1 };
     let mut trial = OverlayDevice::new(device);
     let before = super::check(&mut trial, options, |_| {})?;
     let known: Vec<_> = before.findings.iter().map(|finding| finding.kind().name).collect();
-    if repair_on(&mut trial)?.is_empty() {
+    work(&mut trial)?;
+    if trial.changes().next().is_none() {
         return Ok(());
     }
     let after = super::check(&mut trial, options, |_| {})?;
@@ -138,7 +143,6 @@ fn repair_on<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
         return Err(RepairError::Devirtualized);
     }
     refuse(&checker.report.findings)?;
-    refuse_lone_pointers(&checker.report.findings)?;
     let mut checker = checker;
     // an inode may be there, and a node that the SIT calls free may be an old copy of one in use
     let is_astray = |finding: &Finding| {
@@ -252,6 +256,7 @@ fn refuse_lone_pointers(findings: &[Finding]) -> Result<(), RepairError> {
 /// Damage after which the blocks that were reached are not all that are in use, and logs that point
 /// into used blocks.
 pub(super) fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
+    refuse_lone_pointers(findings)?;
     let mut doubtful = HashSet::new();
     for finding in findings {
         match finding {
@@ -337,5 +342,30 @@ impl<'p, D: BlockDevice> Repair<'p, D> {
         block[1024..].copy_from_slice(&good[1024..]); // what stands before it may be a boot loader's
         blocks.write(BlockAddr(bad.into()), std::sync::Arc::new(block), false)?;
         Ok(blocks.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use dovetail_block::MemoryDevice;
+
+    use super::*;
+    use crate::mkfs::{MkfsOptions, mkfs};
+
+    #[test]
+    fn work_that_leaves_a_new_error_is_refused_and_nothing_is_written() {
+        let mut device = MemoryDevice::new(16 << 10);
+        mkfs(&mut device, &MkfsOptions::default()).unwrap();
+        let root = Volume::open(&mut device).unwrap().superblock.main_start;
+        try_in_memory(&mut device, |_| Ok(())).unwrap();
+        let spoiled = try_in_memory(&mut device, |trial| {
+            let mut volume = Volume::open(trial)?;
+            Ok(volume.blocks.write(root, Arc::new([0xA5; 4096]), false)?)
+        });
+        assert!(matches!(spoiled, Err(RepairError::Worse(_))), "{spoiled:?}");
+        let report = crate::fsck::check(device, Options::default(), |_| {}).unwrap();
+        assert_eq!(report.findings, []);
     }
 }

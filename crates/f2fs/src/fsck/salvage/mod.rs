@@ -22,7 +22,7 @@ pub use nat::FoundNodes;
 use dovetail_block::Scheduler;
 use dovetail_vfs::Moment;
 
-use super::repair::{KEPT, RepairError, salvage_segments};
+use super::repair::{KEPT, RepairError, salvage_segments, try_in_memory};
 use super::{Finding, Options};
 use crate::volume::Volume;
 use names::Names;
@@ -35,6 +35,11 @@ use names::Names;
 /// [`RepairError`]; nothing was written then, unless it is [`RepairError::Volume`] with a failed
 /// write. What fails once the new checkpoint stands is in the account.
 pub fn salvage<D: Scheduler>(mut device: D, now: Moment) -> Result<Vec<Saved>, RepairError> {
+    try_in_memory(&mut device, |trial| salvage_on(trial, now).map(drop))?;
+    salvage_on(device, now)
+}
+
+fn salvage_on<D: Scheduler>(mut device: D, now: Moment) -> Result<Vec<Saved>, RepairError> {
     let mut volume = Volume::open(&mut device)?;
     if volume.superblock.variant.is_iplfs() {
         return Err(RepairError::NotSalvaged);
