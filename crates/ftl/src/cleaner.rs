@@ -198,15 +198,16 @@ impl Cleaner {
         let situation = Situation { lines, now, choices: self.rules.choices, rng: &mut self.rng };
         let line = (self.rules.policy.choose)(situation)?;
         let garbage = lines.pages_per_line().saturating_sub(lines.kept(line));
-        (choice != Choice::Worthwhile || garbage >= self.rules.least_garbage).then_some(line)
+        (choice != Choice::Worthwhile || garbage >= self.rules.least_garbage.max(1)).then_some(line)
     }
 
     fn is_below_reserve(&self, lines: &Lines) -> bool {
         lines.free() + 1 < self.rules.least_reserve
     }
 
-    /// The least worn closed line, when static wear levelling is due.
-    fn worn_apart(&mut self, lines: &Lines) -> Option<LineId> {
+    /// The least worn closed line, when static wear levelling is due. It is asked for once for each
+    /// line that is emptied.
+    pub(crate) fn worn_apart(&mut self, lines: &Lines) -> Option<LineId> {
         if self.rules.wear_spread == 0 || self.is_below_reserve(lines) {
             return None;
         }

@@ -52,13 +52,15 @@ impl Storage {
     }
 
     /// Programs what a flush leaves in the write buffer because of capacitors: see
-    /// [`Drive::write_out`]. A zoned drive has no more than part of a row a zone, and keeps that.
+    /// [`Drive::write_out`]. Of its zones a zoned drive has no more than part of a row each, and
+    /// keeps that.
     ///
     /// # Errors
     /// Errors of its flash.
     pub fn write_out(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
         match self {
             Self::PageMapped(drive) if drive.config().power_loss_protection => drive.write_out(at),
+            Self::Zoned(drive) if drive.config().power_loss_protection => drive.write_out(at),
             Self::PageMapped(_) | Self::Zoned(_) => Ok(at),
         }
     }

@@ -436,6 +436,18 @@ fn idle_time_is_used_to_clean() {
     );
 }
 
+/// Moving a line without garbage frees nothing: a drive that is full of live data rests, although
+/// fewer lines are free than it would like.
+#[test]
+fn lines_without_garbage_are_left_alone_in_idle_time() {
+    let mut host = Host::new(DriveConfig { background_lines: 40, ..config() });
+    host.fill();
+    host.now += SimSpan::from_ms(10_000);
+    host.read(0).unwrap();
+    assert!(host.drive.lines().free() < 40);
+    assert_eq!(host.drive.counters().programs[Cause::Gc as usize], 0);
+}
+
 #[test]
 fn streams_fill_lines_of_their_own() {
     let mut host = Host::new(DriveConfig { streams: 2, user_blocks: 1200, ..config() });

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_block::Lba;
+use dovetail_ftl::mapping::Mapping;
 use dovetail_ftl::mapping::interval::{
     AREA_BLOCKS, AREAS, CompactionPolicy, IntervalMap, Layout, LogicalPage, MapMemory,
 };
@@ -434,4 +435,27 @@ fn accesses_are_counted_as_the_tree_makes_them() {
         "an overwrite counts nothing"
     );
     assert_eq!(map.update(page(log + 1001), None).1.accesses, 3, "the node counts");
+}
+
+/// A look ahead is the simulator's own: the modelled drive has read nothing by it.
+#[test]
+fn what_is_expected_costs_the_modelled_map_nothing() {
+    let accesses = |expect: bool| {
+        let mut map = IntervalMap::new(Layout::SINGLE_BLOCKS, 0);
+        let mut rng = Rng::new(7);
+        let pages: Vec<u64> = (0..2000).map(|_| rng.below(1 << 30)).collect();
+        for &page in &pages {
+            Mapping::update(&mut map, Lpn(page), Some(Ppn(1)));
+        }
+        let mut accesses = 0;
+        for _ in 0..20_000 {
+            let lpn = Lpn(pages[rng.below(2000) as usize]);
+            if expect {
+                map.expect(lpn);
+            }
+            accesses += Mapping::lookup(&map, lpn).1.accesses;
+        }
+        accesses
+    };
+    assert_eq!(accesses(true), accesses(false));
 }

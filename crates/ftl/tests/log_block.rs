@@ -225,3 +225,29 @@ fn a_full_card_takes_random_writes_and_flushes() {
         drive.check().unwrap();
     }
 }
+
+/// Half of the blocks are written once, the others over and over.
+#[test]
+fn static_wear_levelling_keeps_cold_blocks_from_staying_young() {
+    for scheme in LogScheme::ALL {
+        let spread = |wear_spread| {
+            let drive = Drive::new(DriveConfig { wear_spread, ..config(scheme, 4) }).unwrap();
+            let mut bench = Bench { drive, now: SimTime::ZERO, versions: vec![0; 40] };
+            bench.fill(0..40);
+            let mut rng = Rng::new(1);
+            for _ in 0..20_000 {
+                bench.write(rng.below(20));
+            }
+            bench.drive.check().unwrap();
+            bench.check();
+            let erases = || bench.drive.erase_counts();
+            (erases().max().unwrap() - erases().min().unwrap(), bench.drive.counters().wear_runs)
+        };
+        let ((without, none), (with, runs)) = (spread(0), spread(10));
+        assert!(without > 100 && none == 0, "{scheme:?}: {without}");
+        assert!(
+            with * 3 < without && runs > 0,
+            "{scheme:?}: {with} with {runs}, {without} without"
+        );
+    }
+}

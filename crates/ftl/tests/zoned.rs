@@ -8,7 +8,7 @@ use dovetail_block::{
     ZoneError, ZoneState, ZoneTable, ZoneWindow,
 };
 use dovetail_ftl::{DriveConfig, ZoneConfig, ZoneTimes, ZonedDrive};
-use dovetail_nand::{Cells, FaultPlan, Geometry, NandConfig, Timing};
+use dovetail_nand::{BlockId, Cells, FaultPlan, Geometry, NandConfig, Timing};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 fn us(us: u64) -> SimTime {
@@ -225,6 +225,49 @@ fn a_zone_without_blocks_in_reserve_can_only_be_read() {
         let first = lba / 8 * 8;
         let expected = Content::Pattern(Pattern::new(first + 1).nth(lba - first));
         assert_eq!(read(&mut drive, now, lba).1, expected);
+    }
+}
+
+/// What the zones keep free is not the page-mapped part's to keep: a stream that overwrites all of
+/// it leaves lines without a page to move.
+#[test]
+fn conventional_blocks_in_a_row_are_never_moved() {
+    let mut config = small();
+    config.nand.geometry.blocks_per_plane = 400;
+    config.zones.as_mut().unwrap().conventional = 640;
+    // a twentieth of the drive's lines, a quarter of them in the background
+    (config.foreground_lines, config.background_lines) = (20, 100);
+    for power_loss_protection in [false, true] {
+        let config = DriveConfig { power_loss_protection, ..config.clone() };
+        let mut drive = ZonedDrive::new(config).unwrap();
+        let mut now = us(0);
+        for start in (0..8).flat_map(|_| (0..640).step_by(16)) {
+            now = write(&mut drive, now, start, 16, false);
+        }
+        now = submit(&mut drive, now, Command::Flush);
+        drive.write_out(now).unwrap();
+        let moved = drive.counters().programs[dovetail_ftl::stats::Cause::Gc as usize];
+        assert!(moved < 64, "{moved} of {} pages", 8 * 640);
+        let waf = drive.counters().waf(1).unwrap();
+        assert!((1.0..1.1).contains(&waf), "{waf}");
+    }
+}
+
+/// Bad blocks beyond the spare ones make zones fewer, so that all of them can be filled.
+#[test]
+fn all_zones_of_a_drive_with_bad_blocks_can_be_filled() {
+    let mut config = DriveConfig { user_blocks: 1280, ..small() };
+    let whole = ZonedDrive::new(config.clone()).unwrap().zones().zones().count;
+    let geometry = config.nand.geometry;
+    // six blocks of the last unit, at the end
+    let bad = (1..=6).map(|row| BlockId(geometry.blocks() - 4 * (row - 1) - 1));
+    config.nand.factory_bad = bad.collect();
+    let mut drive = ZonedDrive::new(config).unwrap();
+    let zones = *drive.zones().zones();
+    assert_eq!(zones.count, whole - 2, "two blocks of a unit a zone, two spare");
+    let mut now = us(0);
+    for zone in 0..zones.count {
+        now = write(&mut drive, now, zones.start(zone).0, 64, false);
     }
 }
 

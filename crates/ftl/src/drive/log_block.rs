@@ -214,7 +214,20 @@ impl Drive {
             }
         }
         self.give_up_empty_lines(Some(log.line));
-        Ok(())
+        self.level_wear(at)
+    }
+
+    /// Merges the block of the least worn line when static wear levelling is due: the line of a
+    /// block that is never written again would stay young for ever. A log line or one of the
+    /// drive's own pages is soon merged or written again.
+    fn level_wear(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        let Some(line) = self.cleaner.worn_apart(self.medium.lines()) else { return Ok(()) };
+        let contents = self.contents(line);
+        let Some(block) = contents.single().filter(|_| contents.in_place && !contents.own) else {
+            return Ok(());
+        };
+        self.counters.wear_runs += 1;
+        self.merge_block(at, block)
     }
 
     /// The merge of a log line of one block.

@@ -151,7 +151,13 @@ impl ZoneLayout {
             drive.user_blocks.min(on_flash).saturating_sub(wanted.conventional) / wanted.capacity;
         self.zones.count = u32::try_from(most).unwrap_or(u32::MAX);
         let (rows, inner) = self.page_mapped(drive, wanted.conventional)?;
-        let left = geometry.blocks_per_plane.saturating_sub(rows + wanted.spare);
+        let units = geometry.units();
+        let mut good = vec![geometry.blocks_per_plane - rows; units as usize];
+        let bad = drive.nand.factory_bad.iter().filter(|block| block.0 >= rows * units);
+        bad.for_each(|block| good[(block.0 % units) as usize] -= 1);
+        let fewest = good.into_iter().min().unwrap_or_default();
+        // the spare blocks take the place of bad ones, as far as they go
+        let left = (geometry.blocks_per_plane - rows).saturating_sub(wanted.spare).min(fewest);
         let groups = geometry.dies() / wanted.dies;
         let count = (left / self.stripes).saturating_mul(groups);
         self.zones.count = self.zones.count.min(count);
@@ -160,7 +166,6 @@ impl ZoneLayout {
         }
         self.slots = self.slots.min(self.zones.count);
         self.inner = inner;
-        let units = geometry.units();
         let mine = drive.nand.factory_bad.iter().filter(|block| block.0 >= rows * units);
         self.nand.geometry.blocks_per_plane = geometry.blocks_per_plane - rows;
         self.nand.factory_bad = mine.map(|block| BlockId(block.0 - rows * units)).collect();
@@ -168,26 +173,30 @@ impl ZoneLayout {
     }
 
     /// The page-mapped part, and the blocks of each plane that it needs: with a tenth more than it
-    /// holds.
+    /// holds. It cleans when its share of the lines that the whole drive would keep free is left.
     fn page_mapped(
         &self,
         drive: &DriveConfig,
         conventional: u64,
     ) -> Result<(u32, DriveConfig), ConfigError> {
-        let geometry = drive.nand.geometry;
+        let whole = drive.nand.geometry;
         let user_blocks = conventional + self.own_blocks();
-        let row = u64::from(geometry.units())
-            * u64::from(geometry.pages_per_block)
-            * u64::from(self.subpages);
+        let row =
+            u64::from(whole.units()) * u64::from(whole.pages_per_block) * u64::from(self.subpages);
         let first = (user_blocks + user_blocks / 10).div_ceil(row) as u32 + 1;
         let mut last = None;
-        for rows in first..geometry.blocks_per_plane {
-            let geometry = Geometry { blocks_per_plane: rows, ..geometry };
+        for rows in first..whole.blocks_per_plane {
+            let geometry = Geometry { blocks_per_plane: rows, ..whole };
+            let share = |lines: u32| {
+                (u64::from(lines) * u64::from(rows) / u64::from(whole.blocks_per_plane)) as u32
+            };
             let bad = drive.nand.factory_bad.iter().copied();
             let factory_bad = bad.filter(|block| block.0 < geometry.blocks()).collect();
             let inner = DriveConfig {
                 user_blocks,
                 nand: NandConfig { geometry, factory_bad, ..drive.nand.clone() },
+                foreground_lines: share(drive.foreground_lines),
+                background_lines: share(drive.background_lines),
                 link_4k: SimSpan::ZERO,
                 link_write_4k: None,
                 command: SimSpan::ZERO,

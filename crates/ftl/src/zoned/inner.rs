@@ -20,6 +20,18 @@ impl ZonedDrive {
         done
     }
 
+    /// Programs what a flush leaves in the write buffer of the page-mapped part because of
+    /// capacitors: see [`crate::Drive::write_out`]. The zones keep what is part of a row.
+    ///
+    /// # Errors
+    /// Errors of its flash.
+    pub fn write_out(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
+        self.inner.swap_timeline(&mut self.nand);
+        let done = self.inner.write_out(at);
+        self.inner.swap_timeline(&mut self.nand);
+        done
+    }
+
     /// Writes blocks of the drive's own; returns when they are durable.
     pub(super) fn write_own(
         &mut self,

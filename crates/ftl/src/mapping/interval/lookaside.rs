@@ -111,6 +111,12 @@ impl Lookaside {
         Some(at)
     }
 
+    /// Index of the entry of `page`, if the table knows its run, of which it is not taken as a use.
+    #[inline]
+    pub(super) fn peek(&self, page: LogicalPage) -> Option<usize> {
+        self.place(page).find(page)
+    }
+
     #[cold]
     fn go_on_with(&self, run: &KnownRun) {
         self.stream.set(run);

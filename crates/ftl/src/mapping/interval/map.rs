@@ -199,10 +199,11 @@ impl IntervalMap {
         }
     }
 
-    /// Index of the entry of `page` among the words of tables, if it has one: for prefetching.
+    /// Index of the entry of `page` among the words of tables, if it has one: for prefetching. The
+    /// known runs stay as they are.
     #[inline]
     pub(super) fn entry_index(&self, page: LogicalPage) -> Option<usize> {
-        match self.lookaside.find_in_table(page) {
+        match self.lookaside.peek(page) {
             Some(at) => Some(at),
             None => self.entry_index_by_walk(page),
         }
@@ -210,8 +211,8 @@ impl IntervalMap {
 
     #[cold]
     fn entry_index_by_walk(&self, page: LogicalPage) -> Option<usize> {
-        let (node, entries) = self.walk(page).0?;
-        Some(self.remember(page, node, entries))
+        let (_, entries) = self.walk(page).0?;
+        Some(entries.at + (self.layout.offset(page) - entries.run.first) as usize)
     }
 
     pub(super) fn words(&self) -> &[u32] {
