@@ -173,3 +173,57 @@ fn latencies_and_rates_fit_together() {
         .sum();
     assert!((levels - 100.0).abs() < 1e-6);
 }
+
+/// A direction's time is that of the whole phase: fio's is made of pauses and rates here, so that
+/// the speed of its disk counts little.
+#[test]
+fn times_are_those_of_fio() {
+    let job = "[global]\nsize=1m\nbs=4k\nstonewall\n\
+               [thinks]\nrw=read\nthinktime=100ms\nnumber_ios=5\n\
+               [overtime]\nrw=read\nthinktime=400ms\nruntime=1\n\
+               [paced]\nrw=write\nbs=64k\nrate_iops=32\nverify=crc32c\n\
+               [mixed]\nrw=rw\nthinktime=20ms\nnumber_ios=16\n";
+    let (ours, theirs) = (bench_of(job, None).fio.unwrap(), theirs_of(job));
+    for (name, at_job) in [("thinks", 0), ("overtime", 1), ("paced", 2), ("mixed", 3)] {
+        for key in ["read/runtime", "write/runtime", "job_runtime"] {
+            let figure = |of| at(of, &format!("/jobs/{at_job}/{key}")).as_f64().unwrap();
+            let (ours, theirs) = (figure(&ours), figure(&theirs));
+            assert!((ours - theirs).abs() < 0.1 * theirs + 40.0, "{name} {key}: {ours} {theirs}");
+            assert_eq!(ours > 0.0, theirs > 0.0, "{name} {key}: {ours} {theirs}");
+        }
+    }
+    let of = |key: &str| at(&ours, key).as_u64().unwrap();
+    assert_eq!(of("/jobs/0/read/runtime"), 501, "five pauses and their reads, rounded up");
+}
+
+/// Counts that follow from a job's options alone.
+#[test]
+fn counts_are_those_of_fio() {
+    let job = "[global]\nsize=64k\nbs=4k\nstonewall\n\
+               [end]\nrw=write\nend_fsync=1\n\
+               [both]\nrw=write\nend_fsync=1\nfsync=3\n\
+               [close]\nrw=write\nfsync_on_close=1\nnrfiles=2\n\
+               [psync]\nrw=read\niodepth=6\n\
+               [aio]\nrw=read\nioengine=libaio\niodepth=6\n\
+               [one]\nrw=read\nioengine=libaio\ndirect=1\n\
+               [slow]\nrw=write\nrate_iops=1\nruntime=3\n";
+    let (ours, theirs) = (bench_of(job, None).fio.unwrap(), theirs_of(job));
+    for (at_job, of) in theirs["jobs"].as_array().unwrap().iter().enumerate() {
+        let counts = [
+            "sync/total_ios",
+            "read/total_ios",
+            "write/total_ios",
+            "read/slat_ns/N",
+            "write/slat_ns/N",
+            "read/clat_ns/N",
+            "latency_depth",
+            "write/bw_min",
+        ];
+        for key in counts {
+            let ours = at(&ours, &format!("/jobs/{at_job}/{key}"));
+            if key != "write/bw_min" || of["jobname"] == "slow" {
+                assert_eq!(ours, at(of, &format!("/{key}")), "{} {key}", of["jobname"]);
+            }
+        }
+    }
+}

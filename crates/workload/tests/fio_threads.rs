@@ -174,6 +174,9 @@ fn thinktime_lies_between_blocks() {
     let gaps: Vec<u64> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let (short, long) = (CALL_NS, CALL_NS + 1_000_000);
     assert_eq!(gaps, [short, long, short, long, short, long, short]);
+    let (last, close) = (begins[7], played.last().unwrap());
+    assert!(matches!(close.call, Call::Close { .. }));
+    assert_eq!(close.begin.as_ns() - last, long, "fio thinks after the last one, too");
 }
 
 #[test]
@@ -229,6 +232,18 @@ fn each_synchronous_write_is_synced_beside_others() {
         played.iter().filter(|p| matches!(p.call, Call::Sync { data_only: true, .. })).count();
     assert_eq!(syncs, 8);
     assert_eq!(data(&played).iter().map(|p| p.under_way).max(), Some(4), "others go on meanwhile");
+}
+
+/// A sync of `fsync` takes a place among the calls under way; a file's last one waits for them.
+#[test]
+fn other_calls_go_on_beside_a_sync() {
+    let played = run("rw=randwrite bs=4k size=128k fsync=1 ioengine=io_uring iodepth=8 direct=1");
+    let syncs = played.iter().filter(|p| matches!(p.call, Call::Sync { .. }));
+    assert_eq!(syncs.clone().count(), 31, "none after the last");
+    assert!(played.iter().all(|p| p.under_way <= 8));
+    let deep = data(&played).iter().filter(|p| p.under_way >= 7).count();
+    assert!(deep > 20, "{deep}");
+    assert!(syncs.filter(|p| p.under_way >= 7).count() > 20);
 }
 
 #[test]

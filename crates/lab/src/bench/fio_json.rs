@@ -73,6 +73,7 @@ impl<'a> Report<'a> {
             syncs: result(&self.all.syncs, percentiles.of_syncs(), percentiles),
             runtime_ns: self.runtime.as_ns(),
             elapsed_ns: elapsed.as_ns(),
+            iodepth: self.last.iodepth(),
             depths: self.all.depths,
             spread: self.all.spread,
         }

@@ -8,6 +8,7 @@ use dovetail_workload::fio::output::{Depths, Latency, Samples, Spread};
 use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
 use super::fio_log::Entry;
+use super::threads::InFlight;
 
 /// Length of the windows of fio's averages (`bwavgtime` and `iopsavgtime`: 500 ms).
 const WINDOW: SimSpan = SimSpan::from_ms(500);
@@ -34,8 +35,8 @@ struct FioThread {
 /// Facts of a thread that decide what is recorded of its calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
-    /// Calls that it may have under way.
-    depth: u64,
+    /// Its engine hands calls over: they have a submission.
+    is_async: bool,
     /// Its calls are kept for logs.
     is_logged: bool,
     /// Percentiles are shown of the time until a call was taken up.
@@ -48,7 +49,7 @@ impl Kept {
     fn of(info: &ThreadInfo<'_>) -> Self {
         let percentiles = info.percentiles();
         Self {
-            depth: info.depth(),
+            is_async: info.is_async(),
             is_logged: info.logs().is_on(),
             submissions: percentiles.submission,
             totals: percentiles.total,
@@ -67,21 +68,25 @@ impl FioRecords {
     }
 
     /// Notes a call that has ended.
-    pub(super) fn call(
-        &mut self,
-        thread: ThreadId,
-        call: &Call,
-        outcome: &Outcome,
-        submission: Submission,
-    ) {
-        if let Some(FioThread { record, kept }) = self.0.get_mut(thread.0 as usize) {
-            record.call(call, outcome, submission, *kept);
+    pub(super) fn call(&mut self, workload: &dyn Workload, ended: &InFlight, outcome: &Outcome) {
+        let InFlight { thread, call, submission, .. } = ended;
+        let Some(FioThread { record, kept }) = self.0.get_mut(thread.0 as usize) else { return };
+        let Some(fio) = workload.fio() else { return };
+        match call {
+            Call::Close { .. } => record.phases.note(Phase::Io, outcome.begin),
+            Call::Sync { .. } => record.sync(outcome, !fio.synced_to_close(*thread)),
+            _ => {
+                let is_verifying =
+                    fio.is_reading_back(*thread) && matches!(call, Call::Read { .. });
+                let phase = if is_verifying { Phase::Verify } else { Phase::Io };
+                record.call(call, outcome, (*submission, phase), *kept);
+            }
         }
     }
 
     /// The records by thread.
     pub(super) fn finish(self) -> Vec<FioRecord> {
-        self.0.into_iter().map(|thread| thread.record).collect()
+        self.0.into_iter().map(|thread| thread.record.finish()).collect()
     }
 }
 
@@ -97,19 +102,11 @@ pub(super) struct Moments {
 
 impl Moments {
     fn record(&mut self, value: u64) {
-        self.record_n(value, 1);
-    }
-
-    fn record_n(&mut self, value: u64, times: u64) {
-        if times == 0 {
-            return;
-        }
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
-        self.count += times;
-        self.sum += u128::from(value) * u128::from(times);
-        self.squares =
-            self.squares.saturating_add(u128::from(value).pow(2).saturating_mul(times.into()));
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.squares = self.squares.saturating_add(u128::from(value).pow(2));
     }
 
     fn add(&mut self, other: &Self) {
@@ -191,7 +188,7 @@ fn latency(moments: &Moments) -> Latency {
     }
 }
 
-/// A rate, sampled once a window.
+/// A rate, sampled once a window; as in fio, one in which nothing was done is no sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampler {
     /// Windows that are over.
@@ -207,8 +204,9 @@ impl Sampler {
         let windows = since_start.as_ns() / WINDOW.as_ns();
         if windows > self.windows {
             let rate = u128::from(self.counted) * 1_000_000_000 / u128::from(WINDOW.as_ns());
-            self.rates.record(rate as u64);
-            self.rates.record_n(0, windows - self.windows - 1);
+            if self.counted > 0 {
+                self.rates.record(rate as u64);
+            }
             (self.windows, self.counted) = (windows, 0);
         }
         self.counted += amount;
@@ -240,8 +238,10 @@ pub(super) struct DirectionRecord {
     pub(super) bytes: u64,
     pub(super) calls: u64,
     pub(super) short_calls: u64,
-    /// From the thread's first call to the end of the last one of this direction.
+    /// Time of the phases in which it has calls.
     pub(super) runtime: SimSpan,
+    /// By phase: it has calls there.
+    phases: [bool; 2],
     pub(super) submission: Latencies,
     pub(super) completion: Latencies,
     pub(super) total: Latencies,
@@ -250,9 +250,10 @@ pub(super) struct DirectionRecord {
 }
 
 impl DirectionRecord {
+    /// A call has ended, so long after the thread's first one began.
     fn record(
         &mut self,
-        start: SimTime,
+        since_start: SimSpan,
         len: u64,
         outcome: &Outcome,
         (taken_up, kept): (SimSpan, Kept),
@@ -261,12 +262,13 @@ impl DirectionRecord {
         self.bytes += outcome.bytes;
         self.calls += 1;
         self.short_calls += u64::from(outcome.bytes < len);
-        self.runtime = outcome.end.since(start);
-        self.submission.record_if(kept.submissions, taken_up.as_ns());
+        if kept.is_async {
+            self.submission.record_if(kept.submissions, taken_up.as_ns());
+        }
         self.completion.record(total - taken_up.as_ns());
         self.total.record_if(kept.totals, total);
-        self.bandwidth.record(self.runtime, outcome.bytes);
-        self.iops.record(self.runtime, 1);
+        self.bandwidth.record(since_start, outcome.bytes);
+        self.iops.record(since_start, 1);
     }
 
     /// KiB a second.
@@ -301,9 +303,59 @@ pub(super) struct FioRecord {
     pub(super) spread: Spread,
     /// Its calls, if they are logged.
     pub(super) log: Vec<Entry>,
-    start: Option<SimTime>,
-    /// From its first call to the end of its last one.
+    phases: Phases,
+    /// From its first call to its end.
     pub(super) runtime: SimSpan,
+}
+
+/// Part of a thread's run that has a time of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// The calls of the job, with the syncs and the pauses between and after them.
+    #[default]
+    Io,
+    /// Reading back what was written.
+    Verify,
+}
+
+/// Time that a thread has spent in each phase.
+#[derive(Clone, Copy, Debug, Default)]
+struct Phases {
+    now: Phase,
+    /// Beginning of the first phase, and of the one that goes on.
+    start: Option<SimTime>,
+    since: SimTime,
+    /// The last time that was noted.
+    last: SimTime,
+    before: [SimSpan; 2],
+}
+
+impl Phases {
+    /// Begins with the first call.
+    fn begin(&mut self, at: SimTime) -> SimTime {
+        if self.start.is_none() {
+            (self.since, self.last) = (at, at);
+        }
+        *self.start.get_or_insert(at)
+    }
+
+    /// A phase goes on until `at`, or begins where the last one has ended.
+    fn note(&mut self, phase: Phase, at: SimTime) {
+        if phase != self.now {
+            self.before[self.now as usize] = self.spent(self.now);
+            (self.now, self.since) = (phase, self.last);
+        }
+        self.last = self.last.max(at);
+    }
+
+    fn spent(&self, phase: Phase) -> SimSpan {
+        let before = self.before[phase as usize];
+        if phase == self.now { before + self.last.since(self.since) } else { before }
+    }
+
+    fn all(&self) -> SimSpan {
+        self.last.since(self.start.unwrap_or(self.last))
+    }
 }
 
 /// Bytes that a call asks for.
@@ -328,48 +380,59 @@ const fn offset(call: &Call) -> u64 {
 }
 
 impl FioRecord {
-    /// A call has ended. fio's synchronous engines know no submission: the depth is then 1.
-    pub(super) fn call(
+    /// A read, write or trim has ended. fio's synchronous engines know no submission.
+    fn call(
         &mut self,
         call: &Call,
         outcome: &Outcome,
-        submission: Submission,
+        (submission, phase): (Submission, Phase),
         kept: Kept,
     ) {
-        let direction = Direction::of(call);
-        if direction.is_none() && !matches!(call, Call::Sync { .. }) {
-            return;
-        }
-        let start = *self.start.get_or_insert(outcome.begin);
-        self.runtime = outcome.end.since(start);
+        let Some(direction) = Direction::of(call) else { return };
+        let since_start = outcome.end.since(self.phases.begin(outcome.begin));
+        self.phases.note(phase, outcome.end);
         let total = outcome.end.since(outcome.begin);
-        let Some(direction) = direction else {
-            self.syncs.record(total.as_ns());
-            return;
-        };
         let len = asked(call);
         // A punched hole returns no bytes, yet fio counts what was trimmed.
         let bytes = if direction == Direction::Trim { len } else { outcome.bytes };
-        let taken_up = if kept.depth > 1 {
+        let taken_up = if kept.is_async {
             submission.handed_over.since(outcome.begin).min(total)
         } else {
             SimSpan::ZERO
         };
         let outcome = Outcome { bytes, ..*outcome };
+        let (taken_up_ns, completion_ns) = (taken_up.as_ns(), (total - taken_up).as_ns());
         if kept.is_logged {
-            let taken_up_ns = taken_up.as_ns();
-            self.log.push(Entry {
-                end: self.runtime,
-                direction,
-                bytes,
-                offset: offset(call),
-                taken_up_ns,
-                completion_ns: total.as_ns() - taken_up_ns,
-            });
+            let offset = offset(call);
+            let end = since_start;
+            self.log.push(Entry { end, direction, bytes, offset, taken_up_ns, completion_ns });
         }
-        self.directions[direction as usize].record(start, len, &outcome, (taken_up, kept));
+        let record = &mut self.directions[direction as usize];
+        record.record(since_start, len, &outcome, (taken_up, kept));
+        record.phases[phase as usize] = true;
         self.depths.record(submission.under_way);
-        self.spread.record(total.as_ns());
+        self.spread.record(completion_ns);
+    }
+
+    /// A sync has ended; fio counts those that the job asks for between its calls.
+    fn sync(&mut self, outcome: &Outcome, counts: bool) {
+        self.phases.begin(outcome.begin);
+        self.phases.note(Phase::Io, outcome.end);
+        if counts {
+            self.syncs.record(outcome.end.since(outcome.begin).as_ns());
+        }
+    }
+
+    /// With the times, which are known at the end.
+    fn finish(mut self) -> Self {
+        let spent = [Phase::Io, Phase::Verify].map(|phase| self.phases.spent(phase));
+        for direction in &mut self.directions {
+            let phases = direction.phases.into_iter().zip(spent);
+            let mine = phases.filter(|(has_calls, _)| *has_calls);
+            direction.runtime = mine.fold(SimSpan::ZERO, |sum, (_, spent)| sum + spent);
+        }
+        self.runtime = self.phases.all();
+        self
     }
 }
 
@@ -384,8 +447,8 @@ mod tests {
             sampler.record(SimSpan::from_ms(ms), amount);
         }
         let samples = samples(&sampler.rates, 1);
-        assert_eq!((samples.count, samples.min, samples.max), (4, 0, 80));
-        assert!((samples.mean - (60.0 + 80.0 + 0.0 + 2.0) / 4.0).abs() < 1e-9);
+        assert_eq!((samples.count, samples.min, samples.max), (3, 2, 80));
+        assert!((samples.mean - (60.0 + 80.0 + 2.0) / 3.0).abs() < 1e-9);
     }
 
     #[test]

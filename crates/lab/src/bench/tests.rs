@@ -165,7 +165,7 @@ fn an_engine_takes_its_system_calls() {
 }
 
 /// Every read is compared with what was written last, by the file system's mirror and on the drive.
-const BUSY: &str = "[a]\nrw=randrw\nbs=16k\nsize=48m\nfsync=16\nnumjobs=2\nioengine=libaio\niodepth=4\ndirect=1\nio_size=96m\n\
+const BUSY: &str = "[a]\nrw=randrw\nbs=16k\nsize=48m\nfsync=16\nnumjobs=2\nioengine=libaio\niodepth=4\ndirect=1\nio_size=144m\n\
                     [b]\nrw=randrw\nbs=4k\nsize=32m\n\
                     [c]\nstonewall\nrw=read\nbs=64k\nsize=48m\nfilename=a.0.0\n[d]\nrw=read\nbs=64k\nsize=32m\nfilename=b.0.0\n";
 

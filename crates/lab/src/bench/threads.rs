@@ -219,7 +219,7 @@ impl<'w> Threads<'w> {
             }
             return;
         }
-        self.fio.call(call.thread, &call.call, &outcome, call.submission);
+        self.fio.call(&*self.workload, call, &outcome);
         if let Some(kind) = kind_of(&call.call) {
             let thread = call.thread.0 as usize;
             recorder.count(thread, kind, outcome.bytes);

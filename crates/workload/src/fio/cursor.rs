@@ -280,17 +280,17 @@ impl Cursor {
         )
     }
 
-    /// Marks the blocks as hit; a call ends where a block was hit already.
+    /// Marks the blocks as hit; a call ends where a block was hit already. As in fio a call that
+    /// may hit blocks again marks none.
     fn mark(&mut self, direction: Direction, place: &Place, len: u64, settings: &Settings) -> u64 {
+        if place.again {
+            return len;
+        }
         let unit = settings.blocks[direction.index()].min;
         let Some(map) = map_index(direction, settings).and_then(|at| self.maps[at].as_mut()) else {
             return len;
         };
         let (first, count) = (place.offset / unit, len.div_ceil(unit));
-        if place.again {
-            map.mark(first, count);
-            return len;
-        }
         len.min(map.mark_free(first, count) * unit)
     }
 }

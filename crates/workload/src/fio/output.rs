@@ -55,9 +55,10 @@ pub struct Totals {
     pub calls: u64,
     /// Calls that moved fewer bytes than asked.
     pub short_calls: u64,
-    /// From the start of the job to its last call of this direction, in nanoseconds.
+    /// Time of the job's reading and writing, with its syncs, pauses and waiting, in nanoseconds;
+    /// reads that verify have a time of their own, which is added.
     pub runtime_ns: u64,
-    /// Until a call was taken up; 0 for synchronous engines.
+    /// Until a call was taken up; no calls for synchronous engines.
     pub submission: Latency,
     /// From there to its end.
     pub completion: Latency,
@@ -86,15 +87,17 @@ pub struct JobReport {
     pub options: Vec<(String, String)>,
     /// By direction: reads, writes, trims.
     pub directions: [Totals; 3],
-    /// fsync and fdatasync.
+    /// fsync and fdatasync, but for those that close files.
     pub syncs: Latency,
     /// Running time of its threads, together, in nanoseconds.
     pub runtime_ns: u64,
     /// From the start of the run to its end, in nanoseconds.
     pub elapsed_ns: u64,
+    /// `iodepth`, whatever came of it.
+    pub iodepth: u64,
     /// Calls under way when a call was made.
     pub depths: Depths,
-    /// Latencies of calls, in fio's buckets.
+    /// Completion latencies of calls, in fio's buckets.
     pub spread: Spread,
 }
 
@@ -196,7 +199,7 @@ fn job(report: &JobReport) -> Value {
     }
     job.insert("minf".into(), json!(0));
     insert_spreads(&mut job, report, calls);
-    job.insert("latency_depth".into(), json!(depth_of(report)));
+    job.insert("latency_depth".into(), json!(report.iodepth));
     job.insert("latency_target".into(), json!(0));
     job.insert("latency_percentile".into(), json!(100.0));
     job.insert("latency_window".into(), json!(0));
@@ -226,11 +229,6 @@ fn insert_spreads(job: &mut Map<String, Value>, report: &JobReport, calls: u64) 
     }
 }
 
-/// The deepest level that was seen, as fio shows the depth that it settled on.
-fn depth_of(report: &JobReport) -> u64 {
-    report.depths.0.iter().rposition(|count| *count > 0).map_or(1, |level| 1 << level)
-}
-
 fn shares(counts: impl Iterator<Item = (impl Into<String>, u64)>, all: u64) -> Value {
     let percent = |count: u64| if all == 0 { 0.0 } else { 100.0 * count as f64 / all as f64 };
     counts.map(|(name, count)| (name.into(), json!(percent(count)))).collect::<Map<_, _>>().into()
@@ -245,7 +243,8 @@ fn totals(totals: &Totals) -> Value {
         "bw_bytes": a_second(totals.bytes) as u64,
         "bw": a_second(totals.bytes) as u64 / 1024,
         "iops": a_second(totals.calls),
-        "runtime": milliseconds(totals.runtime_ns),
+        // rounded up, as in fio: not 0 where something was done
+        "runtime": totals.runtime_ns.div_ceil(1_000_000),
         "total_ios": totals.calls,
         "short_ios": totals.short_calls,
         "drop_ios": 0,

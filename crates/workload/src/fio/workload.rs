@@ -68,6 +68,16 @@ impl<'a> ThreadInfo<'a> {
         self.job.settings.depth()
     }
 
+    /// `iodepth` as given, or 1.
+    pub const fn iodepth(&self) -> u64 {
+        self.job.settings.iodepth
+    }
+
+    /// Returns whether its engine hands calls over and collects them later.
+    pub const fn is_async(&self) -> bool {
+        self.job.settings.engine.is_async()
+    }
+
     /// Logs of its calls.
     pub const fn logs(&self) -> &'a LogSettings {
         &self.job.settings.logs
@@ -147,6 +157,17 @@ impl FioWorkload {
     pub fn info(&self, thread: ThreadId) -> ThreadInfo<'_> {
         let plan = self.threads[thread.0 as usize].plan();
         ThreadInfo { job: &self.jobs.jobs[plan.job], group: plan.group }
+    }
+
+    /// Returns whether a thread reads back what it wrote: its reads verify.
+    pub fn is_reading_back(&self, thread: ThreadId) -> bool {
+        self.threads[thread.0 as usize].is_reading_back()
+    }
+
+    /// Returns whether the last sync that a thread called is one of `end_fsync` or
+    /// `fsync_on_close`, which fio does not count.
+    pub fn synced_to_close(&self, thread: ThreadId) -> bool {
+        self.threads[thread.0 as usize].synced_to_close()
     }
 
     /// Returns whether a thread of an earlier phase, or of the job that it waits for, is not done.

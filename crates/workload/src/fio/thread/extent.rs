@@ -6,6 +6,7 @@ use dovetail_time::SimTime;
 use super::{Stage, Thread, later};
 use crate::fio::pattern::Direction;
 use crate::fio::plan::Region;
+use crate::fio::settings::Settings;
 
 impl Thread {
     pub(super) fn is_time_up(&self, now: SimTime) -> bool {
@@ -40,7 +41,17 @@ impl Thread {
     }
 
     pub(super) fn is_pass_over(&self) -> bool {
-        self.is_work_done() && !self.settings.time_based
+        (self.is_work_done() || self.is_queue_through()) && !self.settings.time_based
+    }
+
+    /// A pass of an asynchronous engine ends after as many bytes as `size` says, wherever they
+    /// were: fio counts for this what it has queued, and synchronous engines queue nothing.
+    fn is_queue_through(&self) -> bool {
+        let Settings { engine, pattern, norandommap, .. } = self.settings;
+        let anywhere = pattern.random && norandommap && pattern.does(Direction::Write);
+        let more = self.plan.io_size.filter(|_| anywhere).unwrap_or(0);
+        let bytes = self.plan.size.max(more).saturating_mul(self.bytes_factor());
+        engine.is_async() && self.pass_bytes >= bytes
     }
 
     /// All passes together have done what is to be done.

@@ -27,9 +27,14 @@ impl Thread {
     /// Closes a file before the job ends: `fsync_on_close`.
     pub(super) fn close_midway(&mut self, at: usize) {
         if self.is_open[at] && self.settings.fsync_on_close && self.may_sync() {
-            self.pending.push_back(Call::Sync { file: self.file(at), data_only: false });
+            self.sync_to_close(at);
         }
         self.close(at);
+    }
+
+    fn sync_to_close(&mut self, at: usize) {
+        self.closing_syncs += 1;
+        self.pending.push_back(Call::Sync { file: self.file(at), data_only: false });
     }
 
     /// Returns whether `fsync` or `fdatasync` comes next: after every so many writes.
@@ -71,7 +76,7 @@ impl Thread {
         for at in files {
             let was_open = self.is_open[at];
             self.open(at);
-            self.pending.push_back(Call::Sync { file: self.file(at), data_only: false });
+            self.sync_to_close(at);
             if !was_open {
                 self.close(at);
             }

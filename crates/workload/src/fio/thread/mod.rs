@@ -49,8 +49,12 @@ pub(super) struct Thread {
     blocked: bool,
     /// Syncs of writes that have ended, with `sync` and more than one call at a time.
     syncs: VecDeque<Call>,
-    /// Those that are under way.
+    /// Those that are under way, and those of `fsync`: each takes the place of a call.
     syncing: u32,
+    /// Pending syncs of files that are closed: nothing goes beside them.
+    closing_syncs: u32,
+    /// The last sync that was called is one of those.
+    synced_to_close: bool,
     wake: Option<SimTime>,
     begin: SimTime,
     in_ramp: bool,
@@ -119,6 +123,8 @@ impl Thread {
             blocked: false,
             syncs: VecDeque::new(),
             syncing: 0,
+            closing_syncs: 0,
+            synced_to_close: false,
             wake: None,
             begin: SimTime::ZERO,
             in_ramp: settings.ramp_ns > 0,
@@ -201,7 +207,7 @@ impl Thread {
                 let data_only = self.settings.sync == SyncWrites::Data;
                 self.syncs.push_back(Call::Sync { file, data_only });
             }
-            // a sync of `fsync` is not told apart from these: it is taken for the last to end
+            // one that closes a file is not told apart from these: it is taken for the last to end
             Call::Sync { .. } if self.syncing > 0 => {
                 self.syncing -= 1;
                 self.in_flight = self.in_flight.saturating_sub(1);
@@ -222,23 +228,24 @@ impl Thread {
     fn issue(&mut self) -> Option<Step> {
         let call = *self.pending.front()?;
         let is_data = Direction::of(&call).is_some();
-        let beside =
-            if is_data || self.goes_beside_data(&call) { self.settings.depth() } else { 1 };
+        let is_sync = matches!(call, Call::Sync { .. });
+        let beside = if is_data || is_sync { self.settings.depth() } else { 1 };
         if self.in_flight >= beside {
             return Some(Step::Wait);
         }
-        if is_data {
+        let is_queued = is_sync && beside > 1 && self.closing_syncs == 0;
+        if is_sync {
+            self.synced_to_close = self.closing_syncs > 0;
+            self.closing_syncs = self.closing_syncs.saturating_sub(1);
+        }
+        if is_data || is_queued {
             self.in_flight += 1;
+            self.syncing += u32::from(is_queued);
         } else {
             self.blocked = true;
         }
         self.pending.pop_front();
         Some(Step::Call(call))
-    }
-
-    /// fio's asynchronous engines sync without waiting for what is under way.
-    fn goes_beside_data(&self, call: &Call) -> bool {
-        matches!(call, Call::Sync { .. }) && self.settings.depth() > 1
     }
 
     /// Decides on further calls; a step if there is nothing to call now.
@@ -317,6 +324,16 @@ impl Thread {
         self.terminated && !self.is_done()
     }
 
+    /// It reads back what it wrote.
+    pub(super) fn is_reading_back(&self) -> bool {
+        self.stage == Stage::ReadingBack
+    }
+
+    /// The last sync that it called is one of `end_fsync` or `fsync_on_close`.
+    pub(super) const fn synced_to_close(&self) -> bool {
+        self.synced_to_close
+    }
+
     /// It has begun: its first call is made, or on its way.
     pub(super) fn is_running(&self) -> bool {
         !matches!(self.stage, Stage::New | Stage::Done)
@@ -339,12 +356,16 @@ impl Thread {
         if self.is_time_up(now) {
             self.terminated = true;
         }
-        if self.terminated || self.is_pass_over() {
+        if self.terminated {
             self.stage = Stage::Closing;
             return None;
         }
         if let Some(step) = self.think(now) {
             return Some(step);
+        }
+        if self.is_pass_over() {
+            self.stage = Stage::Closing;
+            return None;
         }
         if self.owes_sync() {
             self.sync();

@@ -7,7 +7,8 @@ use crate::call::Step;
 use crate::fio::pattern::Direction;
 
 impl Thread {
-    /// `thinktime`, once the calls before it have ended.
+    /// `thinktime`, once the calls before it have ended; as in fio also after the last call, and
+    /// beyond `runtime`.
     pub(super) fn think(&mut self, now: SimTime) -> Option<Step> {
         if self.settings.thinktime_ns == 0 || self.calls_to_think > 0 {
             return None;
@@ -16,7 +17,9 @@ impl Thread {
             return Some(Step::Wait);
         }
         self.calls_to_think = self.settings.thinktime_blocks;
-        Some(self.sleep(later(now, self.settings.thinktime_ns)))
+        let until = later(now, self.settings.thinktime_ns);
+        self.wake = Some(until);
+        Some(Step::Sleep(until))
     }
 
     fn sleep(&mut self, until: SimTime) -> Step {
