@@ -82,7 +82,7 @@ fn both_take_these() {
         "random_distribution=zipf:1.2:0.5",
         "random_distribution=pareto:0.2",
         "random_distribution=zoned:60/10:40/80",
-        "random_distribution=zoned_abs:60/1m:40/2m",
+        "size=4m\nrandom_distribution=zoned_abs:60/1m:40/2m",
         "random_distribution=normal:30",
         "file_service_type=random:4",
         "filename=x:y",

@@ -294,6 +294,27 @@ fn random_jobs_hit_every_block_once_a_pass() {
 }
 
 #[test]
+fn sections_of_one_name_are_jobs_of_their_own() {
+    let workload = workload("[global]\nsize=64k\n[a]\nnumjobs=2\n[b]\n[a]\nrw=write\n", 1);
+    let names: Vec<&str> = (0..4).map(|thread| workload.job(ThreadId(thread))).collect();
+    assert_eq!(names, ["a", "a", "b", "a (2)"]);
+    assert_eq!(workload.info(ThreadId(3)).job_name(), "a", "fio's own output");
+}
+
+#[test]
+fn zones_are_within_their_file() {
+    let job = |size: &str| {
+        format!(
+            "[a]\nrw=randwrite\nbs=4k\nrandom_distribution=zoned_abs:50/32k:50/64k\nsize={size}\n"
+        )
+    };
+    assert_eq!(data(&play(&mut workload(&job("96k"), 1))).len(), 24);
+    let file = JobFile::parse(&job("64k"), "test.fio", &Variables::new()).unwrap();
+    let message = FioWorkload::new(file, 1).unwrap_err().to_string();
+    assert!(message.contains("zones of 98304 bytes together"), "{message}");
+}
+
+#[test]
 fn skewed_jobs_hit_some_blocks_often() {
     let played = run("rw=randread bs=4k size=1m io_size=16m random_distribution=zipf:1.2");
     let mut hits: HashMap<u64, u32> = HashMap::new();

@@ -2,6 +2,7 @@
 
 use dovetail_time::Rng;
 
+use super::pattern::Direction;
 use super::settings::scaled_bytes;
 use super::value::{Expected, Value};
 
@@ -88,6 +89,16 @@ impl Distribution {
         };
         let zone = |zone: &Zone| Zone { extent: extent(zone.extent), ..*zone };
         Self::Zoned(zones.each_ref().map(|zones| zones.iter().map(zone).collect()))
+    }
+
+    /// Bytes of a file that zones of a direction take whatever its size.
+    pub(super) fn zoned_bytes(&self, direction: Direction) -> u64 {
+        let Self::Zoned(zones) = self else { return 0 };
+        let bytes = zones[direction.index()].iter().map(|zone| match zone.extent {
+            ZoneExtent::Bytes(bytes) => bytes,
+            ZoneExtent::Percent(_) => 0,
+        });
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// Returns whether a map of the blocks that were hit makes sense. fio keeps none for the

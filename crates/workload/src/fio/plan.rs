@@ -116,6 +116,7 @@ impl Plan {
             .map(|file| self.region(settings, *file, files.len() as u64, clone, rng))
             .collect::<Result<_, _>>()?;
         check_map(settings, &regions)?;
+        regions.iter().try_for_each(|region| check_zones(settings, region.len))?;
         for region in &regions {
             self.layout.extend(Layout { settings, region }.plan(&mut self.files));
         }
@@ -306,6 +307,18 @@ fn check_map(settings: &Settings, regions: &[Region]) -> Result<(), String> {
         );
     }
     Ok(())
+}
+
+/// fio ends the file where a call falls into a zone beyond it, and says so in a line.
+fn check_zones(settings: &Settings, len: u64) -> Result<(), String> {
+    let most = settings.directions().map(|direction| settings.distribution.zoned_bytes(direction));
+    match most.max().filter(|bytes| *bytes > len) {
+        Some(bytes) => Err(format!(
+            "has zones of {bytes} bytes together (random_distribution=zoned_abs) in a file of {len}; \
+             make size larger or the zones smaller"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn file_name(job: &Job, clone: u64, number: u64) -> String {

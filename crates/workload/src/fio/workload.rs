@@ -1,6 +1,6 @@
 //! A job file as a workload.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use dovetail_block::Lifetime;
 use dovetail_time::{Rng, SimTime};
@@ -31,6 +31,8 @@ pub struct FioWorkload {
     running_of_job: Vec<u32>,
     /// A job that ends takes others with it: fio has one switch for all.
     exits: bool,
+    /// By job: its section's name; a number follows where sections before it have the same.
+    names: Vec<String>,
     genesis: Option<SimTime>,
 }
 
@@ -143,6 +145,7 @@ impl FioWorkload {
             running,
             running_of_job,
             exits: jobs.jobs.iter().any(|job| job.settings.exitall),
+            names: distinct_names(&jobs.jobs),
             genesis: None,
             jobs,
         })
@@ -197,13 +200,24 @@ impl FioWorkload {
     }
 }
 
+fn distinct_names(jobs: &[Job]) -> Vec<String> {
+    let mut counts: HashMap<&str, u32> = HashMap::new();
+    jobs.iter()
+        .map(|job| {
+            let count = counts.entry(&job.name).or_default();
+            *count += 1;
+            if *count == 1 { job.name.clone() } else { format!("{} ({count})", job.name) }
+        })
+        .collect()
+}
+
 impl Workload for FioWorkload {
     fn threads(&self) -> u32 {
         self.threads.len() as u32
     }
 
     fn job(&self, thread: ThreadId) -> &str {
-        self.info(thread).job_name()
+        &self.names[self.threads[thread.0 as usize].plan().job]
     }
 
     fn lifetime(&self, thread: ThreadId) -> Lifetime {
