@@ -16,8 +16,8 @@ findings! {
     /// A structure that cannot be decoded: a field outside its range, a wrong checksum, a block
     /// outside the volume.
     Damaged: Error, { reason: Corrupt } => "{reason}";
-    /// The journal cannot be used.
-    Journal: Error, { reason: String } => "the journal: {reason}";
+    /// The journal cannot be used, or not to its end.
+    Journal: Error, { reason: String } => "{reason}";
     /// The volume was not unmounted; the check saw it as it is after its recovery.
     AwaitsRecovery: Note, { count: u64 } => "the journal holds {count} blocks that the next mount will put in their places";
     /// The kernel has noted an error.

@@ -34,6 +34,7 @@ use dovetail_block::BlockDevice;
 
 use crate::error::{Corrupt, Error, Incompatible};
 use crate::format::{BlockAddr, Compat, Group, GroupNo, Ino, RoCompat, State};
+use crate::journal::JournalError;
 use crate::space::Space;
 use crate::volume::Volume;
 
@@ -74,7 +75,6 @@ pub fn check<D: BlockDevice>(device: D, options: Options) -> Result<Report, Erro
     match Volume::open(device) {
         Ok(volume) => run(volume, options),
         Err(Error::Corrupt(reason)) => Ok(single(Finding::Unusable { reason })),
-        Err(Error::Journal(error)) => Ok(single(Finding::Journal { reason: error.to_string() })),
         Err(error) => Err(error),
     }
 }
@@ -167,6 +167,14 @@ impl<D: BlockDevice> Checker<D> {
         if superblock.error_count > 0 {
             self.found(Finding::ErrorsNoted { count: superblock.error_count });
         }
+        match self.volume.journal_damage().cloned() {
+            // nothing is wrong with what is not known here
+            Some(error @ (Error::Incompatible(_) | Error::Journal(JournalError::Features(_)))) => {
+                return Err(error);
+            }
+            Some(damage) => self.found(Finding::Journal { reason: damage.to_string() }),
+            None => {}
+        }
         if let Some(recovery) = self.volume.recovery() {
             self.found(Finding::AwaitsRecovery { count: recovery.blocks });
         } else if !superblock.state.has(State::VALID) || superblock.state.has(State::ERROR) {
@@ -190,6 +198,9 @@ impl<D: BlockDevice> Checker<D> {
 
     /// The journal's inode and its superblock; its log was read when the volume was opened.
     fn check_journal(&mut self) -> Result<(), Error> {
+        if self.volume.journal_damage().is_some() {
+            return Ok(()); // found already
+        }
         let map = self.volume.journal_map();
         let Some(map) = self.sound(map)? else { return Ok(()) };
         match self.volume.journal_superblock(&map) {

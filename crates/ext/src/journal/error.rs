@@ -2,6 +2,7 @@
 
 use dovetail_block::DeviceError;
 
+use super::Tid;
 use super::superblock::JournalFeatures;
 
 /// Reason why a journal cannot be read or written.
@@ -45,6 +46,16 @@ pub enum JournalError {
         block: u64,
         /// Blocks of the volume.
         blocks: u64,
+    },
+    /// A committed transaction with a wrong checksum: it and those behind it are lost.
+    #[error(
+        "transaction {tid} in the journal is damaged: the checksum of block {at} of the journal is wrong"
+    )]
+    Transaction {
+        /// The transaction.
+        tid: Tid,
+        /// The block of the journal, from 0.
+        at: u32,
     },
     /// A transaction that no empty log could hold.
     #[error("a transaction takes {needed} blocks of the log, which has {capacity}")]

@@ -2,12 +2,13 @@
 //! be copied from.
 //!
 //! The log goes from its start to the first block that does not go on where the one before ended:
-//! another number, no magic, a wrong checksum. A transaction counts when its commit block is there. A
-//! block that a transaction revokes is not copied from it nor from those before. As in the kernel,
-//! the first pass skips the logged blocks; a second one reads those of complete transactions.
+//! another number, no magic. A transaction counts when its commit block is there. A block that a
+//! transaction revokes is not copied from it nor from those before. As in the kernel, the first pass
+//! skips the logged blocks; a second one reads those of complete transactions.
 //!
-//! Unlike the kernel, a logged block with a wrong checksum ends the log before its transaction, as
-//! any other wrong block does; the kernel refuses to mount then.
+//! A committed transaction in which a checksum is wrong is damaged, and ends the log: nothing may be
+//! written to the volume then, as with the kernel, whose mount fails. What was being written when
+//! the power went is not committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,8 +42,8 @@ pub enum Stop {
     End,
     /// A block of a type that is not known.
     UnknownType(BlockType),
-    /// A wrong checksum, in this block of the journal.
-    Checksum(u32),
+    /// A committed transaction is damaged: this block of the journal has a wrong checksum.
+    Damaged(u32),
     /// Every block of the log was read.
     Full,
 }
@@ -121,13 +122,15 @@ struct LoggedTransaction {
     tid: Tid,
     blocks: Vec<Logged>,
     revokes: Vec<u64>,
+    /// A block of the journal, of those that tell of it, whose checksum is wrong.
+    wrong: Option<u32>,
     /// The block of the journal behind its commit block; 0 before that is read.
     end: u32,
 }
 
 impl LoggedTransaction {
     fn new(tid: Tid) -> Self {
-        Self { tid, blocks: Vec::new(), revokes: Vec::new(), end: 0 }
+        Self { tid, blocks: Vec::new(), revokes: Vec::new(), wrong: None, end: 0 }
     }
 }
 
@@ -194,14 +197,15 @@ where
         }
     }
 
-    fn tail_is_wrong(&self, block: &[u8]) -> bool {
-        self.superblock.features.has_checksums() && !tail_is_right(block, self.seed)
+    /// Notes a wrong checksum of a block that tells of the transaction.
+    fn check_tail(&mut self, block: &[u8]) {
+        if self.superblock.features.has_checksums() && !tail_is_right(block, self.seed) {
+            self.open.wrong.get_or_insert(self.at);
+        }
     }
 
     fn descriptor(&mut self, block: &[u8]) -> Option<Stop> {
-        if self.tail_is_wrong(block) {
-            return Some(Stop::Checksum(self.at));
-        }
+        self.check_tail(block);
         let tags = self.superblock.tag_format().parse(block);
         self.advance(1);
         for tag in tags {
@@ -229,7 +233,7 @@ where
                 if format.checksum(self.seed, transaction.tid, logged) != *checksum {
                     let at = source.at;
                     self.committed.truncate(number);
-                    return Ok(Some(Stop::Checksum(at)));
+                    return Ok(Some(Stop::Damaged(at)));
                 }
             }
         }
@@ -237,17 +241,17 @@ where
     }
 
     fn revoke(&mut self, block: &[u8]) -> Option<Stop> {
-        if self.tail_is_wrong(block) {
-            return Some(Stop::Checksum(self.at));
-        }
+        self.check_tail(block);
         self.open.revokes.extend(RevokeBlock::parse(block, self.superblock.features).blocks);
         self.advance(1);
         None
     }
 
     fn commit(&mut self, block: &[u8]) -> Option<Stop> {
-        if !CommitBlock::is_right(block, self.superblock.features, self.seed) {
-            return Some(Stop::Checksum(self.at));
+        let is_right = CommitBlock::is_right(block, self.superblock.features, self.seed);
+        let wrong = self.open.wrong.or((!is_right).then_some(self.at));
+        if let Some(at) = wrong {
+            return Some(Stop::Damaged(at));
         }
         self.advance(1);
         let next = LoggedTransaction::new(self.open.tid.next());
@@ -258,7 +262,7 @@ where
 
     fn end(self, stop: Stop) -> Replay {
         let superblock = self.superblock;
-        let is_whole = !matches!(stop, Stop::Checksum(_));
+        let is_whole = !matches!(stop, Stop::Damaged(_));
         let start = (superblock.sequence, superblock.start.max(superblock.first));
         let last = self.committed.last().map(|last| (last.tid.next(), last.end));
         let (next, head) = last.unwrap_or(start);
@@ -319,7 +323,8 @@ pub fn recover<D: Scheduler>(
 /// empties the log.
 ///
 /// # Errors
-/// [`JournalError::Target`] before anything is written; [`JournalError::Io`].
+/// [`JournalError::Target`] and [`JournalError::Transaction`] before anything is written;
+/// [`JournalError::Io`].
 pub(crate) fn apply<D: Scheduler>(
     io: &mut Io<D>,
     map: &JournalMap,
@@ -332,6 +337,9 @@ pub(crate) fn apply<D: Scheduler>(
         UseOfLog::Replay => replay(superblock, |at| log.read(at))?,
         UseOfLog::Wipe => end_of_log(superblock, |at| log.read(at))?,
     };
+    if let (UseOfLog::Replay, Stop::Damaged(at)) = (use_of_log, found.stop) {
+        return Err(JournalError::Transaction { tid: found.next, at });
+    }
     if let Some((&block, _)) =
         found.copies.range(blocks..).find(|(block, _)| !log.io().has_place(**block))
     {

@@ -20,7 +20,7 @@ pub use map::{Mapped, Run};
 pub use open::Recovery;
 pub use walk::{Visit, WalkEntry};
 
-use crate::error::Corrupt;
+use crate::error::{Corrupt, Error};
 use crate::format::{DirFormat, GroupNo, Incompat, SUPERBLOCK_SIZE, Superblock};
 
 /// An ext2, ext3 or ext4 volume, opened for reading.
@@ -29,6 +29,7 @@ pub struct Volume<D> {
     pub(crate) blocks: Blocks<D>,
     pub(crate) superblock: Superblock,
     pub(crate) recovery: Option<Recovery>,
+    journal_damage: Option<Error>,
     /// Damage of the first superblock, and the bytes of the backup that is used.
     backup: Option<(Corrupt, Box<[u8; SUPERBLOCK_SIZE]>)>,
 }
@@ -42,6 +43,13 @@ impl<D> Volume<D> {
     /// Content that the journal still holds; `None` for a volume that was unmounted.
     pub const fn recovery(&self) -> Option<Recovery> {
         self.recovery
+    }
+
+    /// The reason why a journal that a mount would have to replay cannot be, or not to its end:
+    /// the volume shows what was in its place before, as a mount with `noload` does. `None` where
+    /// it can, or need not be.
+    pub const fn journal_damage(&self) -> Option<&Error> {
+        self.journal_damage.as_ref()
     }
 
     /// Damage because of which a backup of the superblock is used in its place. Counts of free

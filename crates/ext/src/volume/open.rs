@@ -11,7 +11,7 @@ use crate::format::{
     BlockAddr, Compat, GroupNo, Incompat, MAGIC, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
 };
 use crate::journal::{
-    JournalError, JournalExtent, JournalMap, JournalSuperblock, MAX_BLOCKS, replay,
+    JournalError, JournalExtent, JournalMap, JournalSuperblock, MAX_BLOCKS, Stop, replay,
 };
 
 /// Content of the journal of a volume that was not unmounted.
@@ -34,12 +34,13 @@ fn superblock_is_of(first: &[u8; SUPERBLOCK_SIZE], copy: &[u8; SUPERBLOCK_SIZE])
 
 impl<D: BlockDevice> Volume<D> {
     /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the volume
-    /// is shown as it is after its recovery.
+    /// is shown as it is after its recovery. Where its journal is damaged it shows as far as that
+    /// goes: see [`Self::journal_damage`].
     ///
     /// # Errors
     /// [`Error::NotExt`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`]
     /// when the superblock is damaged and has no whole backup, or the device is shorter than the
-    /// volume; [`Error::Journal`] when a journal that must be replayed cannot be; [`Error::Io`].
+    /// volume; [`Error::Io`].
     pub fn open(device: D) -> Result<Self, Error> {
         let mut volume = Self::open_unrecovered(device)?;
         if volume.backup.is_some() && volume.superblock.journal_ino.is_some() {
@@ -47,7 +48,13 @@ impl<D: BlockDevice> Volume<D> {
             volume.superblock.incompat = volume.superblock.incompat.with(Incompat::RECOVER);
         }
         if volume.superblock.incompat.has(Incompat::RECOVER) {
-            volume.recover()?;
+            match volume.recover() {
+                Err(error @ (Error::Io(_) | Error::Journal(JournalError::Io(_)))) => {
+                    return Err(error);
+                }
+                Err(damage) => volume.journal_damage = Some(damage),
+                Ok(()) => {}
+            }
         }
         Ok(volume)
     }
@@ -88,7 +95,7 @@ impl<D: BlockDevice> Volume<D> {
         if found < expected {
             return Err(Damage::Truncated { found, expected }.into());
         }
-        Ok(Self { blocks, superblock, recovery: None, backup })
+        Ok(Self { blocks, superblock, recovery: None, journal_damage: None, backup })
     }
 
     /// Lets what the journal holds show.
@@ -96,6 +103,10 @@ impl<D: BlockDevice> Volume<D> {
         let map = self.journal_map()?;
         let superblock = self.journal_superblock(&map)?;
         let found = replay(&superblock, |at| self.journal_block(&map, at))?;
+        if let Stop::Damaged(at) = found.stop {
+            let tid = found.next;
+            self.journal_damage = Some(JournalError::Transaction { tid, at }.into());
+        }
         let blocks = self.superblock.blocks_count;
         let mut beyond =
             found.copies.range(blocks..).filter(|(block, _)| !self.blocks.has_place(**block));

@@ -128,5 +128,11 @@ fn volume(image: &Source, tell: Tell<'_>) -> Result<Volume<Medium>, Error> {
     if let Some(damage) = volume.superblock_damage() {
         tell(format!("{}: {damage}; the backup in group 1 is used", image.display()));
     }
+    if let Some(damage) = volume.journal_damage() {
+        tell(format!(
+            "{}: {damage}; this is the volume without what the journal still held",
+            image.display()
+        ));
+    }
     Ok(volume)
 }
