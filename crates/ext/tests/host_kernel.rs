@@ -10,7 +10,8 @@ use std::process::Command;
 
 use crate::common::TempImage;
 use crate::common::manifest::{Manifest, of_folder, of_volume};
-use dovetail_block::{ImageDevice, MemoryDevice};
+use dovetail_block::{ImageDevice, Lba, MemoryDevice};
+use dovetail_ext::fsck::check;
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options, Volume};
 use dovetail_testkit::exercise::{Generator, Profile, Subject};
@@ -150,6 +151,39 @@ fn we_see_what_the_kernel_wrote_and_go_on() {
             assert_eq!(left.len(), 1, "{:?}", left.keys());
         }
     }
+}
+
+/// A checksum in the log is wrong: neither the kernel nor we write to the volume, and e2fsck has
+/// something to say. The first block of a log tells of a transaction, by its own checksum.
+#[test]
+fn a_damaged_journal_is_mounted_by_neither() {
+    if !can_mount() {
+        return;
+    }
+    let mut device = exercised(empty("-t ext4 -b 4096"), 3);
+    let mut volume = Volume::open(device.clone()).unwrap();
+    let map = volume.journal_map().unwrap();
+    let start = volume.journal_superblock(&map).unwrap().start;
+    let place = map.physical(start).unwrap();
+    device.bytes_mut(Lba(place)).unwrap()[700] ^= 1;
+
+    let image = TempImage::of(&device);
+    let folder = tempfile::tempdir().unwrap();
+    let mount = ["-o", "loop", image.text(), folder.path().to_str().unwrap()];
+    let mounted = Command::new("mount").args(mount).output().unwrap();
+    assert!(!mounted.status.success(), "the kernel mounted it");
+    let repaired = common::run("e2fsck", &["-fy", image.text()]);
+    let said = String::from_utf8_lossy(&repaired.stdout);
+    assert!(!repaired.status.success() && said.contains("ournal"), "{said}");
+
+    let error = Ext::mount(device.clone(), Options::default(), SimTime::ZERO).unwrap_err();
+    assert!(error.to_string().contains(&format!("block {start} of the journal")), "{error}");
+    let report = check(device.clone(), dovetail_ext::fsck::Options::default()).unwrap();
+    assert!(report.findings.iter().any(|f| f.to_string().contains("journal is damaged")));
+    let volume = Volume::open(device.clone()).unwrap();
+    assert!(volume.journal_damage().is_some());
+    let read_only = Options::parse("ro,noload").unwrap();
+    assert!(Ext::mount(device, read_only, SimTime::ZERO).is_ok());
 }
 
 fn remove_below(fs: &mut Ext<MemoryDevice>, dir: dovetail_vfs::Ino) {
