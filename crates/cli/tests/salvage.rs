@@ -161,6 +161,8 @@ fn the_beginning_of_a_file_that_cannot_be_read_to_its_end_is_kept_apart() {
     let piece = std::fs::read(path("out/long.part")).unwrap();
     assert!(!piece.is_empty() && content.starts_with(&piece));
     assert_eq!(std::fs::read_dir(path("out")).unwrap().count(), 1);
+    let cat = dovetail(&["cat", &image, "/long"]);
+    assert!(cat.stdout == piece && cat.status.code() == Some(1), "{} bytes", cat.stdout.len());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::common::lab::{At, Lab};
 use crate::common::mkfs;
 use dovetail_block::Lba;
 use dovetail_f2fs::format::Footer;
+use dovetail_f2fs::fsck::{self, check};
 use dovetail_f2fs::{Corrupt, Error, F2fs, Options};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Timestamp};
@@ -80,6 +81,30 @@ fn a_file_with_a_block_that_is_free_by_the_sit() {
         let mut fs = mount(bed.device(&lab.image)).unwrap();
         let error = fs.unlink(&CALLER, Ino(3), b"file").unwrap_err().to_string();
         assert!(error.contains("the SIT says that it holds nothing"), "{error}");
+    }
+}
+
+/// As in the kernel the pointer that leads nowhere goes with its file; the block that it should have
+/// led to stays without an owner.
+#[test]
+fn a_file_with_a_pointer_out_of_range_can_be_removed() {
+    for (mut lab, bed) in with_file() {
+        let pointer = lab.in_inode("file", 360 + 4);
+        lab.set(pointer, &5_u32.to_le_bytes());
+        let mut fs = mount(bed.device(&lab.image)).unwrap();
+        let ino = fs.lookup(fs.root(), b"file").unwrap().ino;
+        let mut first = [0; 4096];
+        assert_eq!(fs.read(ino, 0, &mut first), Ok(4096));
+        fs.unlink(&CALLER, fs.root(), b"file").unwrap();
+        fs.forget(ino, 1).unwrap();
+        make(&mut fs, b"another");
+        let device = fs.unmount().unwrap();
+        let report = check(device, fsck::Options::default(), |_| {}).unwrap();
+        let kinds: Vec<&str> = report.findings.iter().map(|finding| finding.kind().name).collect();
+        assert!(
+            kinds.iter().all(|kind| kind.starts_with("BlocksLeaked") || *kind == "ValidBlocks"),
+            "{kinds:?}"
+        );
     }
 }
 

@@ -23,9 +23,6 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags}
 
 use crate::{CHUNK, Error, Part, Tree};
 
-/// Bytes that are read at a time near what cannot be read.
-const BLOCK: usize = 4096;
-
 /// The reason why a file's content was not copied to its end.
 #[derive(Debug, thiserror::Error)]
 enum NotWhole {
@@ -348,12 +345,8 @@ impl<'a> CopyOut<'a> {
             out.seek(SeekFrom::Start(at))?;
             while at < end {
                 let wanted = buffer.len().min((end - at) as usize);
-                let len = match self.tree.read(attr.ino, at, &mut buffer[..wanted]) {
-                    Err(_) if wanted > BLOCK => {
-                        self.tree.read(attr.ino, at, &mut buffer[..BLOCK]).map_err(unreadable)?
-                    }
-                    read => read.map_err(unreadable)?,
-                };
+                let into = &mut buffer[..wanted];
+                let len = self.tree.read_up_to_damage(attr.ino, at, into).map_err(unreadable)?;
                 if len == 0 {
                     break 'all;
                 }

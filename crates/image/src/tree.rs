@@ -5,6 +5,8 @@ use dovetail_vfs::{Attr, DirEntry, Error, FileSystem, Ino, LeftOut};
 
 /// Entries that are read at a time.
 const BATCH: usize = 1024;
+/// Bytes that are read at a time near what cannot be read.
+const BLOCK: usize = 4096;
 
 /// The names of extended attributes with their values, or why one cannot be read.
 pub type Xattrs = Vec<(Vec<u8>, Result<Vec<u8>, Error>)>;
@@ -37,6 +39,23 @@ pub trait Tree {
     /// # Errors
     /// Damage; the device.
     fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
+
+    /// As [`Self::read`]; if damage lies ahead, what can be read before it is: a block at least.
+    ///
+    /// # Errors
+    /// Damage in the first block; the device.
+    fn read_up_to_damage(
+        &mut self,
+        ino: Ino,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
+        let first = (BLOCK - (offset % BLOCK as u64) as usize).min(into.len());
+        match self.read(ino, offset, into) {
+            Err(_) if first < into.len() => self.read(ino, offset, &mut into[..first]),
+            read => read,
+        }
+    }
 
     /// The first byte at or after `offset` that is data; the end of the file if there is none.
     ///

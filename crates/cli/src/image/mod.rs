@@ -115,7 +115,7 @@ pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
     let mut buffer = vec![0; CHUNK];
     let mut at = 0;
     loop {
-        let read = tree.read(found.ino, at, &mut buffer);
+        let read = tree.read_up_to_damage(found.ino, at, &mut buffer);
         let len = read.map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
         if len == 0 || !put(&buffer[..len])? {
             return Ok(());

@@ -142,12 +142,15 @@ impl<D: Scheduler> F2fs<D> {
         self.count_blocks(ino, -1)
     }
 
-    /// Frees a block that a pointer led to, if it is one.
+    /// Frees a block that a pointer led to, if it is one. A pointer out of the main area leads to
+    /// none: as in the kernel the file can be removed all the same, and the damage with it.
     fn free_address(&mut self, ino: Nid, address: BlockAddr) -> Result<(), Error> {
         if address.is_hole() || address == BlockAddr::COMPRESSED {
             return Ok(());
         }
-        self.check_address(crate::Place::Inode(ino), "a data pointer", address)?;
+        if self.check_address(crate::Place::Inode(ino), "a data pointer", address).is_err() {
+            return Ok(());
+        }
         Ok(self.free_block(address)?)
     }
 
