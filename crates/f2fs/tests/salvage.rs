@@ -17,7 +17,7 @@ use dovetail_vfs::{Caller, FileSystem, Ino, Moment, NewNode};
 use serde_json::Value;
 
 use crate::common::kernel_image;
-use crate::common::lab::{Lab, Referee};
+use crate::common::lab::{At, Lab, Referee};
 use crate::common::manifest::of_volume;
 
 fn now() -> Moment {
@@ -487,12 +487,72 @@ fn a_pointer_alone_against_both_tables_is_not_believed() {
         let to = free(&mut volume, is_node).unwrap();
         let mut lab = sound.clone();
         let at = lab.in_inode("a/rnd", 360 + 40);
-        lab.set(at, &to.to_le_bytes());
+        lab.set(at, &(to as u32).to_le_bytes());
         let before = errors(&lab.image);
         let refused = repair(&mut lab.image).unwrap_err();
         assert!(matches!(refused, RepairError::Hidden(_)), "{refused}");
-        let refused = salvage(&mut lab.image, now()).unwrap_err();
-        assert!(matches!(refused, RepairError::Hidden(_)), "{refused}");
         assert_eq!(errors(&lab.image), before, "nothing was written");
+        let saved = salvage(&mut lab.image, now()).unwrap();
+        assert!(matches!(saved[..], [Saved::PointerRestored { .. }]), "{saved:?}");
+        assert!(manifest(&lab.image) == manifest(&sound.image));
+        assert_clean(&sound.image, &lab.image, &format!("a pointer to {to}"));
+    }
+}
+
+/// A pointer in an inode and one in a node of its own lead out of range, or to a block that is
+/// free. SIT and summary still know the right one; without them the file loses a block.
+#[test]
+fn wrong_pointers_lead_to_their_blocks_again() {
+    let mut sound = kernel_image("f2fs-default");
+    mounted(&mut sound, |fs| {
+        let root = fs.root();
+        let file = make(fs, root, "long", S_IFREG);
+        let content: Vec<u8> = (0..1000 * 4096_u32).map(|at| (at >> 12) as u8 | 1).collect();
+        fs.write(&caller(), file, 0, &content).unwrap();
+    });
+    let truth = manifest(&sound);
+    let mut volume = Volume::open(sound.clone()).unwrap();
+    let segments = (0..volume.superblock().segment_count_main).map(SegNo);
+    let mut empty = segments.filter(|&segno| volume.segment(segno).unwrap().valid_blocks == 0);
+    let segno = empty.next_back().unwrap();
+    let free = volume.block_in_segment(segno, 7).0 as u32;
+    let long = "long";
+    let node = volume.resolve_link(b"/long").unwrap().nids[0].0;
+    for (wrong, is_far, is_known) in [
+        (5, false, true),
+        (5, true, true),
+        (free, false, true),
+        (free, true, true),
+        (5, false, false),
+    ] {
+        let what = format!("pointer to {wrong}, far: {is_far}, known: {is_known}");
+        let mut lab = Lab::new(sound.clone());
+        let pointer = if is_far { lab.node(node).plus(12) } else { lab.in_inode(long, 360 + 40) };
+        let right = lab.u32(pointer);
+        assert_ne!(right, 0, "{what}");
+        lab.set(pointer, &wrong.to_le_bytes());
+        if !is_known {
+            let summary = lab.summary(At { block: right.into(), byte: 0 });
+            lab.set(summary, &[0xFF; 7]);
+        }
+        let before = errors(&lab.image);
+        assert!(!before.is_empty(), "{what}");
+        assert!(repair(&mut lab.image).is_err(), "{what}: it takes a guess");
+        let saved = salvage(&mut lab.image, now()).unwrap();
+        match &saved[..] {
+            [Saved::PointerRestored { path, address, .. }] if is_known => {
+                assert_eq!((path, address.0), (&b"/long".to_vec(), right.into()), "{what}");
+                assert!(manifest(&lab.image) == truth, "{what}");
+            }
+            [Saved::BlockLost { path, .. }] if !is_known => {
+                assert_eq!(path, b"/long", "{what}");
+                let changed = manifest(&lab.image);
+                let differ = truth.iter().filter(|(path, line)| changed.get(*path) != Some(*line));
+                let differ: Vec<&str> = differ.map(|(path, _)| path.as_str()).collect();
+                assert_eq!(differ, [".".to_owned() + "/" + long], "{what}");
+            }
+            _ => panic!("{what}: {saved:?}, {before:?}"),
+        }
+        assert_clean(&sound, &lab.image, &what);
     }
 }

@@ -10,7 +10,8 @@ use zerocopy::{
 
 use super::layout::prove_layout;
 use super::{
-    BlockAddr, CompressAlgorithm, FileType, Footer, Nid, Superblock, Variant, crc32, u32_at,
+    BlockAddr, CompressAlgorithm, Features, FileType, Footer, Nid, Superblock, Variant, crc32,
+    set_node_address, u32_at,
 };
 use crate::error::{Corrupt, Place};
 
@@ -306,10 +307,10 @@ impl Inode {
         let has = |feature, end: usize| {
             superblock.features.has(feature) && self.geometry.extra_words * 4 >= end
         };
-        self.project = has(super::Features::PROJECT_QUOTA, 8).then(|| extra.i_projid.get());
-        self.crtime = has(super::Features::INODE_CRTIME, 24)
+        self.project = has(Features::PROJECT_QUOTA, 8).then(|| extra.i_projid.get());
+        self.crtime = has(Features::INODE_CRTIME, 24)
             .then(|| Timestamp::new(extra.i_crtime, extra.i_crtime_nsec));
-        if has(super::Features::COMPRESSION, 36)
+        if has(Features::COMPRESSION, 36)
             && self.flags.has(InodeFlags::COMPRESSED)
             && !self.is_dir()
         {
@@ -389,11 +390,11 @@ impl RawInode {
 
     /// Words that extra attributes and inline xattrs take from the pointers, of an inode that was
     /// checked.
-    pub(crate) fn geometry(&self, (variant, features): (Variant, super::Features)) -> Geometry {
+    pub(crate) fn geometry(&self, (variant, features): (Variant, Features)) -> Geometry {
         let inline = InlineFlags(self.i_inline);
         let extra = inline.has(InlineFlags::EXTRA_ATTR);
         let extra_words = if extra { usize::from(self.extra.i_extra_isize.get() / 4) } else { 0 };
-        let xattr_words = if extra && features.has(super::Features::FLEXIBLE_INLINE_XATTR) {
+        let xattr_words = if extra && features.has(Features::FLEXIBLE_INLINE_XATTR) {
             usize::from(self.extra.i_inline_xattr_size.get())
         } else if inline.has(InlineFlags::XATTR) || inline.has(InlineFlags::DENTRY) {
             DEFAULT_XATTR_WORDS
@@ -434,6 +435,22 @@ impl Geometry {
     }
 }
 
+/// Sets pointer `index` of a node: an inode or a direct node.
+pub(crate) fn set_pointer(
+    node: &mut BlockBytes,
+    is_inode: bool,
+    index: usize,
+    to: BlockAddr,
+    layout: (Variant, Features),
+) {
+    if is_inode {
+        let at = RawInode::of(node).geometry(layout).pointer_at(index);
+        layout.0.put_address(node, at, to);
+    } else {
+        set_node_address(node, index, to, layout.0);
+    }
+}
+
 /// Puts the checksum into an inode's node block, on a volume that has them; the footer must be
 /// final.
 pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
@@ -466,14 +483,14 @@ pub(crate) fn check_geometry(
     let extra = inline.has(InlineFlags::EXTRA_ATTR);
     let mut extra_words = 0;
     if extra {
-        let allowed = u64::from(features.has(super::Features::EXTRA_ATTR));
+        let allowed = u64::from(features.has(Features::EXTRA_ATTR));
         Corrupt::check_range(place, "the extra attribute flag", 1_u32, (0, allowed))?;
         let size = raw.extra.i_extra_isize.get();
         Corrupt::check_range(place, "i_extra_isize", size, (4, MAX_EXTRA_SIZE))?;
         Corrupt::check_equal(place, "i_extra_isize modulo 4", size % 4, 0_u32)?;
         extra_words = usize::from(size / 4);
     }
-    if extra && features.has(super::Features::FLEXIBLE_INLINE_XATTR) {
+    if extra && features.has(Features::FLEXIBLE_INLINE_XATTR) {
         let words = raw.extra.i_inline_xattr_size.get();
         let room = (MAX_WORDS - extra_words - 2) as u64;
         Corrupt::check_range(place, "i_inline_xattr_size", words, (0, room))?;
@@ -504,7 +521,7 @@ fn check_checksum(
 /// The volume has inode checksums, and this inode's extra attributes reach that far.
 fn has_checksum(superblock: &Superblock, extra_words: usize) -> bool {
     let reaches = POINTERS + 4 * extra_words >= CHECKSUM_OFFSET + 4;
-    reaches && superblock.features.has(super::Features::INODE_CHECKSUM)
+    reaches && superblock.features.has(Features::INODE_CHECKSUM)
 }
 
 fn checksum(raw: &RawInode, block: &BlockBytes, superblock: &Superblock) -> u32 {

@@ -51,7 +51,9 @@ pub use dovetail_vfs::FileType;
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
-pub(crate) use inode::{Geometry, RawInode, check_geometry, inode_checksums, seal_inode};
+pub(crate) use inode::{
+    Geometry, RawInode, check_geometry, inode_checksums, seal_inode, set_pointer,
+};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub(crate) use iplfs_checkpoint::iplfs_payload;
 pub use iplfs_checkpoint::{

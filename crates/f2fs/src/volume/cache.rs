@@ -22,6 +22,8 @@ pub(crate) struct Blocks<D> {
     device: D,
     now: SimTime,
     cache: HashMap<BlockAddr, Arc<BlockBytes>>,
+    /// Metadata blocks as they are to be, whatever the device has.
+    changed: HashMap<BlockAddr, Arc<BlockBytes>>,
     zeros: Arc<BlockBytes>,
     device_addresses: DeviceAddresses,
 }
@@ -40,6 +42,7 @@ impl<D: BlockDevice> Blocks<D> {
             device,
             now: SimTime::ZERO,
             cache: HashMap::new(),
+            changed: HashMap::new(),
             zeros: Arc::new([0; BLOCK]),
             device_addresses: DeviceAddresses::default(),
         }
@@ -84,7 +87,7 @@ impl<D: BlockDevice> Blocks<D> {
 
     /// A block of metadata, from the cache if it is there.
     pub(crate) fn metadata(&mut self, address: BlockAddr) -> Result<Arc<BlockBytes>, DeviceError> {
-        if let Some(block) = self.cache.get(&address) {
+        if let Some(block) = self.changed.get(&address).or_else(|| self.cache.get(&address)) {
             return Ok(Arc::clone(block));
         }
         let mut content = [Content::Empty];
@@ -99,6 +102,11 @@ impl<D: BlockDevice> Blocks<D> {
         }
         self.cache.insert(address, Arc::clone(&block));
         Ok(block)
+    }
+
+    /// From now on a block of metadata reads like this; the device stays as it is.
+    pub(crate) fn change(&mut self, address: BlockAddr, block: BlockBytes) {
+        self.changed.insert(address, Arc::new(block));
     }
 
     /// Reads the blocks from `address` on into `into`, a whole number of blocks.

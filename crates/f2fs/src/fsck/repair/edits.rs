@@ -23,6 +23,11 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(Some(self.nodes.entry(nid).or_insert_with(|| Box::new(*block))))
     }
 
+    /// Writes a node as it is in memory.
+    pub(super) fn keep_node(&mut self, nid: Nid) -> Result<(), RepairError> {
+        self.node_mut(nid).map(drop)
+    }
+
     fn edit_inode(
         &mut self,
         ino: Nid,

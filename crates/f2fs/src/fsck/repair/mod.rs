@@ -23,6 +23,7 @@ use dovetail_block::{BlockBytes, BlockDevice, OverlayDevice};
 
 use super::Severity;
 use super::finding::{Finding, Remedy};
+use super::salvage::Mended;
 use super::{Checker, Options};
 use crate::error::Error;
 use crate::format::{BlockAddr, Extent, NatEntry, Nid, SegNo};
@@ -157,13 +158,21 @@ fn repair_on<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
     checker.repair(findings)
 }
 
-/// Writes a new checkpoint with all that is repaired, and without what is lost.
-pub(super) fn salvage_segments<D: BlockDevice>(checker: Checker<'_, D>) -> Result<(), RepairError> {
+/// Writes a new checkpoint with all that is repaired, and without what is lost; `mended` pointers
+/// are right in memory.
+pub(super) fn salvage_segments<D: BlockDevice>(
+    checker: Checker<'_, D>,
+    mended: &[Mended],
+) -> Result<(), RepairError> {
     if checker.volume.superblock.is_zoned() && checker.zones.is_none() {
         return Err(RepairError::NoZones);
     }
     let findings = checker.report.findings.clone();
     let mut repair = Repair::new(checker);
+    for pointer in mended {
+        repair.keep_node(pointer.ino)?;
+        repair.keep_node(pointer.nid)?;
+    }
     repair.edit_nodes(&findings)?;
     repair.cut_lost_nodes(&findings)?;
     repair.edit_dentries()?;

@@ -6,8 +6,8 @@ use dovetail_block::BlockDevice;
 
 use super::{Repair, RepairError};
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo,
-    Summary, SummaryKind, seal_inode, set_node_address, summary_block,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, SegNo, Summary,
+    SummaryKind, seal_inode, set_pointer, summary_block,
 };
 use crate::section_zones::SectionZones;
 
@@ -59,12 +59,7 @@ impl<D: BlockDevice> Repair<'_, D> {
     ) -> Result<(), RepairError> {
         let layout = self.checker.volume.superblock.layout();
         let Some(node) = self.node_mut(owner)? else { return Ok(()) };
-        if is_inode {
-            let at = RawInode::of(node).geometry(layout).pointer_at(index);
-            layout.0.put_address(node, at, to);
-        } else {
-            set_node_address(node, index, to, layout.0);
-        }
+        set_pointer(node, is_inode, index, to, layout);
         Ok(())
     }
 

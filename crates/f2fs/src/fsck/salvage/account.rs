@@ -7,7 +7,8 @@ use dovetail_block::BlockDevice;
 use dovetail_vfs::shown;
 
 use super::super::{Checker, Finding};
-use crate::format::Nid;
+use super::Mended;
+use crate::format::{BlockAddr, Nid};
 
 /// Directories on a path, at most: more is a circle.
 const DEEPEST: usize = 4096;
@@ -43,6 +44,27 @@ pub enum Saved {
         /// The node that is lost.
         nid: Nid,
     },
+    /// A pointer that was wrong leads to its block again: the only one without an owner whose
+    /// summary names the pointer.
+    PointerRestored {
+        /// The file's path.
+        path: Vec<u8>,
+        /// The node that the pointer lies in.
+        nid: Nid,
+        /// Its number there.
+        index: u32,
+        /// The block.
+        address: BlockAddr,
+    },
+    /// A block of a file is lost, as the pointer to it was wrong: it is a hole now.
+    BlockLost {
+        /// The file's path.
+        path: Vec<u8>,
+        /// The node that the pointer lies in.
+        nid: Nid,
+        /// Its number there.
+        index: u32,
+    },
     /// Nothing that is left leads to a node with pointers, as its inode or the node above it is
     /// lost; its blocks are free now.
     NodeDropped {
@@ -77,6 +99,8 @@ impl Saved {
             Self::Reconnected { .. } => "Reconnected",
             Self::NameRemoved { .. } => "NameRemoved",
             Self::ContentLost { .. } => "ContentLost",
+            Self::PointerRestored { .. } => "PointerRestored",
+            Self::BlockLost { .. } => "BlockLost",
             Self::NodeDropped { .. } => "NodeDropped",
             Self::Unnamed { .. } => "Unnamed",
             Self::Unfinished { .. } => "Unfinished",
@@ -85,14 +109,19 @@ impl Saved {
 
     /// Something is lost, or could not be done.
     pub const fn is_loss(&self) -> bool {
-        !matches!(self, Self::Nodes { .. } | Self::Reconnected { .. })
+        !matches!(
+            self,
+            Self::Nodes { .. } | Self::Reconnected { .. } | Self::PointerRestored { .. }
+        )
     }
 
     /// Puts path `to` in place of `from`, also in paths below it.
     pub(super) fn rename(&mut self, from: &[u8], to: &[u8]) {
         if let Self::Reconnected { path, .. }
         | Self::NameRemoved { path, .. }
-        | Self::ContentLost { path, .. } = self
+        | Self::ContentLost { path, .. }
+        | Self::PointerRestored { path, .. }
+        | Self::BlockLost { path, .. } = self
             && let Some(below) = path.strip_prefix(from)
             && matches!(below.first(), None | Some(b'/'))
         {
@@ -121,6 +150,15 @@ impl Saved {
             }
             Self::ContentLost { path, nid } => {
                 vec![("path", shown(path)), ("nid", nid.to_string())]
+            }
+            Self::PointerRestored { path, nid, index, address } => vec![
+                ("path", shown(path)),
+                ("nid", nid.to_string()),
+                ("index", index.to_string()),
+                ("address", address.to_string()),
+            ],
+            Self::BlockLost { path, nid, index } => {
+                vec![("path", shown(path)), ("nid", nid.to_string()), ("index", index.to_string())]
             }
             Self::NodeDropped { nid, ino } => {
                 vec![("nid", nid.to_string()), ("ino", ino.to_string())]
@@ -151,6 +189,16 @@ impl fmt::Display for Saved {
             Self::ContentLost { path, nid } => {
                 write!(f, "{} has lost what node {nid} led to: it is a hole now", shown(path))
             }
+            Self::PointerRestored { path, nid, index, address } => write!(
+                f,
+                "{}: pointer {index} of node {nid} was wrong and leads to block {address} again",
+                shown(path)
+            ),
+            Self::BlockLost { path, nid, index } => write!(
+                f,
+                "{} has lost a block: pointer {index} of node {nid} was wrong, and is a hole now",
+                shown(path)
+            ),
             Self::NodeDropped { nid, ino } => {
                 write!(f, "node {nid} of inode {ino} was given up with its blocks")
             }
@@ -167,9 +215,15 @@ impl fmt::Display for Saved {
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// The account of what the findings of this check will lead to. What has no name has its path
+    /// The account of what the findings of this check will lead to, and of what was mended before
+    /// it. What has no name has its path
     /// in `/lost+found` by `named`.
-    pub(super) fn account(&self, found: u64, named: &BTreeMap<Nid, Vec<u8>>) -> Vec<Saved> {
+    pub(super) fn account(
+        &self,
+        found: u64,
+        mended: &[Mended],
+        named: &BTreeMap<Nid, Vec<u8>>,
+    ) -> Vec<Saved> {
         let nodes = (found > 0).then_some(Saved::Nodes { count: found });
         let of = |finding: &Finding| match finding {
             Finding::InodeUnreachable { ino, name } => named.get(ino).map(|path| {
@@ -187,7 +241,14 @@ impl<D: BlockDevice> Checker<'_, D> {
             }
             _ => None,
         };
-        nodes.into_iter().chain(self.report.findings.iter().filter_map(of)).collect()
+        let mended = mended.iter().map(|&Mended { ino, nid, index, to }| {
+            let path = self.path_of(ino, named);
+            match to {
+                BlockAddr::NULL => Saved::BlockLost { path, nid, index },
+                address => Saved::PointerRestored { path, nid, index, address },
+            }
+        });
+        nodes.into_iter().chain(mended).chain(self.report.findings.iter().filter_map(of)).collect()
     }
 
     /// The path of an inode by the names and parents that inodes have themselves, without a slash

@@ -1,7 +1,7 @@
 //! Salvage of a damaged volume: what a repair without guessing leaves alone.
 //!
-//! First the NAT is put right in memory ([`Volume::find_nodes`]). Then the volume is checked, and
-//! one checkpoint more is written as by [`super::repair()`], with pointers to lost nodes cut off,
+//! First the NAT is put right in memory ([`Volume::find_nodes`]), and pointers that lead to nothing
+//! of the volume (`pointers.rs`). Then the volume is checked, and one checkpoint more is written as by [`super::repair()`], with pointers to lost nodes cut off,
 //! names of lost inodes removed, and nodes of lost inodes given up. Last the volume is mounted, and
 //! inodes without a name get one in `/lost+found`. One that fails does not keep the others from
 //! theirs.
@@ -15,9 +15,11 @@
 mod account;
 mod names;
 mod nat;
+mod pointers;
 
 pub use account::Saved;
 pub use nat::FoundNodes;
+pub(super) use pointers::Mended;
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::Moment;
@@ -49,11 +51,18 @@ fn salvage_on<D: Scheduler>(mut device: D, now: Moment) -> Result<Vec<Saved>, Re
     }
     let found = volume.find_nodes()?.found;
     let mut silent = |_| {};
-    let mut checker = super::run(volume, Options { kept_per_kind: KEPT }, &mut silent)?;
+    let options = Options { kept_per_kind: KEPT };
+    let mut checker = super::run(volume, options, &mut silent)?;
+    let mended = checker.wrong_pointers()?;
+    if !mended.is_empty() {
+        let mut volume = checker.volume;
+        pointers::mend(&mut volume, &mended)?;
+        checker = super::run(volume, options, &mut silent)?;
+    }
     refuse(&checker.report.findings)?;
     let names = Names::of(&mut checker);
-    let mut saved = checker.account(found, &names.paths());
-    salvage_segments(checker)?;
+    let mut saved = checker.account(found, &mended, &names.paths());
+    salvage_segments(checker, &mended)?;
     if !names.is_empty() {
         names::reconnect(&mut device, &names, now).settle(&mut saved);
     }
