@@ -312,7 +312,7 @@ fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashRe
     }
     let bar = ProgressBar::new(exploration.count()).with_message("0");
     if let Ok(style) =
-        ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {msg} cuts, {eta} left")
+        ProgressStyle::with_template("{bar:24} {pos}/{len} runs, {msg} cuts, {eta} left")
     {
         bar.set_style(style);
     }

@@ -34,7 +34,7 @@ pub(crate) enum Command {
 }
 
 /// Place of the new volume.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct Target {
     /// The image file, a block device, or a drive file (`dovetail drive make`).
     image: PathBuf,
@@ -44,17 +44,17 @@ struct Target {
     /// Overwrite what is there.
     #[arg(short, long)]
     force: bool,
-    #[command(flatten)]
+    #[arg(skip)]
     devices: Devices,
 }
 
 /// Further devices of an F2FS volume, and zones.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 struct Devices {
-    /// F2FS: another device of the same volume, once for each; a zoned one comes last.
+    /// Another device of the same volume, once for each; a zoned one comes last.
     #[arg(short = 'c', long = "device", value_name = "PATH")]
     others: Vec<PathBuf>,
-    /// F2FS on an image of a zoned device: the zone report, as `blkzone report` prints it; with
+    /// On an image of a zoned device: the zone report, as `blkzone report` prints it; with
     /// --zone-size it is made.
     #[arg(long, value_name = "FILE")]
     zones: Option<PathBuf>,
@@ -78,10 +78,6 @@ impl Devices {
         let size = self.zone_size?;
         let capacity = self.zone_capacity.unwrap_or(size);
         Some(NewZones { size, capacity, conventional: self.conventional })
-    }
-
-    fn are_given(&self) -> bool {
-        !self.others.is_empty() || self.zones.is_some()
     }
 }
 
@@ -161,6 +157,8 @@ pub(crate) struct F2fsArguments {
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
+    devices: Devices,
+    #[command(flatten)]
     named: Named,
     /// For a device that is written in zones: sections are its zones.
     #[arg(short = 'm', long)]
@@ -197,11 +195,12 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::F2fs(arguments) => {
             let options = options(arguments)?;
-            let report = at(&arguments.target, |device, sizes| {
-                let devices = parts(&arguments.target, sizes)?;
+            let target = Target { devices: arguments.devices.clone(), ..arguments.target.clone() };
+            let report = at(&target, |device, sizes| {
+                let devices = parts(&target, sizes)?;
                 mkfs(device, &MkfsOptions { devices, ..options }).map_err(|e| e.to_string())
             })?;
-            print(&summary(&arguments.target.image, &report))
+            print(&summary(&target.image, &report))
         }
         Command::Iplfs(arguments) => iplfs(arguments),
         Command::Ext2(arguments) => ext(arguments, Kind::Ext2),
@@ -238,9 +237,6 @@ fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
         reserved_percent: arguments.reserved_percent,
         ..dovetail_ext::mkfs::MkfsOptions::new(kind)
     };
-    if arguments.target.devices.are_given() {
-        return Err(Failure::Usage("only F2FS lies on several devices, or on zones".into()));
-    }
     for feature in &arguments.features {
         options.change_feature(feature).map_err(|error| Failure::Usage(error.to_string()))?;
     }
@@ -386,6 +382,12 @@ fn lock_others(target: &Target) -> Result<Vec<ImageLock>, Failure> {
     let mut locks = Vec::new();
     for other in &target.devices.others {
         let failed = |error: String| Failure::Failed(format!("{}: {error}", other.display()));
+        let place = |path: &Path| path.canonicalize().ok();
+        let others = target.devices.others.iter().filter(|again| place(again) == place(other));
+        if others.count() > 1 || place(&target.image) == place(other) {
+            let other = other.display();
+            return Err(Failure::Usage(format!("{other} is given twice: a device is one part")));
+        }
         locks.push(ImageLock::take(other, true)?);
         let device = Medium::open_read_only(other).map_err(|error| failed(error.to_string()));
         let found = existing_content(&mut device?).map_err(|error| failed(error.to_string()))?;

@@ -146,7 +146,7 @@ impl Counter {
     pub(crate) fn new(unit: &'static str) -> Self {
         let now = Instant::now();
         let bar = (std::io::stderr().is_terminal() && !log::is_on()).then(|| ProgressBar::new(0));
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg} {eta} left");
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} {eta} left");
         if let (Some(bar), Ok(style)) = (&bar, style) {
             bar.set_style(style);
         }

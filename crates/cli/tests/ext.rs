@@ -271,3 +271,21 @@ fn no_more_is_extracted_than_the_volume_can_hold() {
         .sum();
     assert!((1 << 20..=(2 << 20) + 42 * 4096).contains(&written), "{written}");
 }
+
+#[test]
+fn a_link_that_leads_nowhere_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let image = path("image");
+    assert!(dovetail(&["mkfs", "ext4", "--size", "32M", &image]).status.success());
+    std::fs::create_dir(path("tree")).unwrap();
+    std::os::unix::fs::symlink("nowhere", path("tree/dangling")).unwrap();
+    assert!(dovetail(&["cp", "-r", &path("tree"), &format!("{image}:/tree")]).status.success());
+    let listed = stdout(&dovetail(&["ls", &image, "/tree/dangling"]));
+    assert!(listed.starts_with('l') && listed.contains("nowhere"), "{listed}");
+    let cat = dovetail(&["cat", &image, "/tree/dangling"]);
+    assert!(String::from_utf8_lossy(&cat.stderr).contains("is a link that leads nowhere"));
+    let twice = dovetail(&["mkfs", "f2fs", "-f", &image, "-c", &image]);
+    let said = String::from_utf8_lossy(&twice.stderr).into_owned();
+    assert!(twice.status.code() == Some(2) && said.contains("is given twice"), "{said}");
+}

@@ -556,3 +556,24 @@ fn wrong_pointers_lead_to_their_blocks_again() {
         assert_clean(&sound, &lab.image, &what);
     }
 }
+
+/// A node that says to be an inode itself is none: the pointers in it are those of its file.
+#[test]
+fn a_node_with_a_wrong_footer_has_its_pointers_mended() {
+    let mut sound = kernel_image("f2fs-default");
+    mounted(&mut sound, |fs| {
+        let root = fs.root();
+        let file = make(fs, root, "long", S_IFREG);
+        fs.write(&caller(), file, 0, &vec![7; 1000 * 4096]).unwrap();
+    });
+    let mut volume = Volume::open(sound.clone()).unwrap();
+    let node = volume.resolve_link(b"/long").unwrap().nids[0].0;
+    let mut lab = Lab::new(sound.clone());
+    let (pointer, ino) = (lab.node(node).plus(12), lab.node(node).plus(4096 - 20));
+    lab.set(pointer, &5_u32.to_le_bytes());
+    lab.set(ino, &node.to_le_bytes());
+    let saved = salvage(&mut lab.image, now()).unwrap();
+    assert!(matches!(saved[..], [Saved::PointerRestored { .. }]), "{saved:?}");
+    assert!(manifest(&lab.image) == manifest(&sound));
+    assert_clean(&sound, &lab.image, "a footer");
+}

@@ -205,8 +205,8 @@ impl Cleaner {
         lines.free() + 1 < self.rules.least_reserve
     }
 
-    /// The least worn closed line, when static wear levelling is due. It is asked for once for each
-    /// line that is emptied.
+    /// The least worn closed line, when static wear levelling is due: once in so many times that
+    /// this is asked, which is for each run and for each merge of a log line.
     pub(crate) fn worn_apart(&mut self, lines: &Lines) -> Option<LineId> {
         if self.rules.wear_spread == 0 || self.is_below_reserve(lines) {
             return None;

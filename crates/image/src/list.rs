@@ -16,12 +16,18 @@ pub struct Listing {
     pub damage: Vec<String>,
 }
 
+/// The file that `path` leads to; the link itself where that leads nowhere, as ls has it.
+fn resolve_or_link(tree: &mut dyn Tree, path: &[u8]) -> Result<Attr, Error> {
+    let found = resolve(tree, path, true);
+    found.or_else(|error| resolve(tree, path, false).map_err(|_| error))
+}
+
 /// Lists what is at `path`.
 ///
 /// # Errors
 /// No such path; a directory that cannot be read.
 pub fn list(tree: &mut dyn Tree, path: &[u8]) -> Result<Listing, Error> {
-    let found = resolve(tree, path, true)?;
+    let found = resolve_or_link(tree, path)?;
     if !found.is_dir() {
         let lines = line(tree, &found, &shown(path)).map_err(Error::failed)?;
         return Ok(Listing { lines, damage: Vec::new() });
@@ -39,7 +45,7 @@ pub fn list_tree(
     path: &[u8],
     tell: &mut dyn FnMut(Listing),
 ) -> Result<(), Error> {
-    let found = resolve(tree, path, true)?;
+    let found = resolve_or_link(tree, path)?;
     if !found.is_dir() {
         tell(list(tree, path)?);
         return Ok(());
@@ -88,7 +94,7 @@ pub fn entries(
     path: &[u8],
     recursive: bool,
 ) -> Result<(Vec<Entry>, Vec<String>), Error> {
-    let found = resolve(tree, path, true)?;
+    let found = resolve_or_link(tree, path)?;
     let (mut all, mut damage) = (Vec::new(), Vec::new());
     if !found.is_dir() {
         all.push(Entry { path: path.to_vec(), attr: found, target: None });

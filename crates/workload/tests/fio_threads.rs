@@ -295,9 +295,9 @@ fn random_jobs_hit_every_block_once_a_pass() {
 
 #[test]
 fn sections_of_one_name_are_jobs_of_their_own() {
-    let workload = workload("[global]\nsize=64k\n[a]\nnumjobs=2\n[b]\n[a]\nrw=write\n", 1);
+    let workload = workload("[global]\nsize=64k\n[a]\nnumjobs=2\n[a (2)]\n[a]\nrw=write\n", 1);
     let names: Vec<&str> = (0..4).map(|thread| workload.job(ThreadId(thread))).collect();
-    assert_eq!(names, ["a", "a", "b", "a (2)"]);
+    assert_eq!(names, ["a", "a", "a (2)", "a (3)"]);
     assert_eq!(workload.info(ThreadId(3)).job_name(), "a", "fio's own output");
 }
 

@@ -99,6 +99,12 @@ impl CommitBlock {
         crc32c(crc32c(head, &[0; 4]), &block[Self::CHECKSUM + 4..])
     }
 
+    /// Seconds of its time, as they are stored.
+    pub(super) fn seconds(block: &[u8]) -> u64 {
+        let seconds = block[Self::SECONDS..].first_chunk().copied();
+        u64::from_be_bytes(seconds.unwrap_or_default())
+    }
+
     /// The checksum of a commit block is right.
     pub(super) fn is_right(block: &[u8], features: JournalFeatures, seed: u32) -> bool {
         !features.has_checksums() || be32(block, Self::CHECKSUM) == Self::checksum(block, seed)

@@ -7,8 +7,9 @@
 //! skips the logged blocks; a second one reads those of complete transactions.
 //!
 //! A committed transaction in which a checksum is wrong is damaged, and ends the log: nothing may be
-//! written to the volume then, as with the kernel, whose mount fails. What was being written when
-//! the power went is not committed.
+//! written to the volume then, as with the kernel, whose mount fails. One that is older than those
+//! before it is of an earlier journal, which lay here: it ends the log as any other block does. What
+//! was being written when the power went is not committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub enum Stop {
     UnknownType(BlockType),
     /// A committed transaction is damaged: this block of the journal has a wrong checksum.
     Damaged(u32),
+    /// A transaction of a journal that lay here before, by its time.
+    Stale,
     /// Every block of the log was read.
     Full,
 }
@@ -144,6 +147,8 @@ struct Scan<'a, R> {
     open: LoggedTransaction,
     /// Those that are complete.
     committed: Vec<LoggedTransaction>,
+    /// Seconds of the last commit.
+    committed_at: u64,
 }
 
 impl<'a, R, E> Scan<'a, R>
@@ -159,6 +164,7 @@ where
             left: superblock.capacity(),
             open: LoggedTransaction::new(superblock.sequence),
             committed: Vec::new(),
+            committed_at: 0,
         }
     }
 
@@ -250,9 +256,12 @@ where
     fn commit(&mut self, block: &[u8]) -> Option<Stop> {
         let is_right = CommitBlock::is_right(block, self.superblock.features, self.seed);
         let wrong = self.open.wrong.or((!is_right).then_some(self.at));
-        if let Some(at) = wrong {
-            return Some(Stop::Damaged(at));
+        let at = CommitBlock::seconds(block);
+        if let Some(wrong) = wrong {
+            let is_stale = at < self.committed_at;
+            return Some(if is_stale { Stop::Stale } else { Stop::Damaged(wrong) });
         }
+        self.committed_at = at;
         self.advance(1);
         let next = LoggedTransaction::new(self.open.tid.next());
         let ended = std::mem::replace(&mut self.open, next);
@@ -262,7 +271,7 @@ where
 
     fn end(self, stop: Stop) -> Replay {
         let superblock = self.superblock;
-        let is_whole = !matches!(stop, Stop::Damaged(_));
+        let is_whole = !matches!(stop, Stop::Damaged(_) | Stop::Stale);
         let start = (superblock.sequence, superblock.start.max(superblock.first));
         let last = self.committed.last().map(|last| (last.tid.next(), last.end));
         let (next, head) = last.unwrap_or(start);

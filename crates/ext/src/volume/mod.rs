@@ -45,9 +45,10 @@ impl<D> Volume<D> {
         self.recovery
     }
 
-    /// The reason why a journal that a mount would have to replay cannot be, or not to its end:
-    /// the volume shows what was in its place before, as a mount with `noload` does. `None` where
-    /// it can, or need not be.
+    /// The reason why a journal that a mount would have to replay cannot be, or not to its end. The
+    /// volume shows the transactions before the damage; where the journal cannot be read at all, it
+    /// shows what lies in place, as a mount with `noload` does. `None` where it can be replayed, or
+    /// need not be.
     pub const fn journal_damage(&self) -> Option<&Error> {
         self.journal_damage.as_ref()
     }

@@ -52,7 +52,7 @@ impl<D: BlockDevice> Volume<D> {
                 Err(error @ (Error::Io(_) | Error::Journal(JournalError::Io(_)))) => {
                     return Err(error);
                 }
-                Err(damage) => volume.journal_damage = Some(damage),
+                Err(damage) => volume.leave_journal(damage),
                 Ok(()) => {}
             }
         }
@@ -96,6 +96,13 @@ impl<D: BlockDevice> Volume<D> {
             return Err(Damage::Truncated { found, expected }.into());
         }
         Ok(Self { blocks, superblock, recovery: None, journal_damage: None, backup })
+    }
+
+    /// Shows what lies in place, as the journal is damaged.
+    fn leave_journal(&mut self, damage: Error) {
+        self.blocks.redirect(BTreeMap::new());
+        self.recovery = None;
+        self.journal_damage = Some(damage);
     }
 
     /// Lets what the journal holds show.

@@ -132,6 +132,8 @@ struct Checker<'p, D> {
     todo: Vec<Nid>,
     /// Repairs of directory entries.
     fixes: Vec<DentryFix>,
+    /// Pointers to content that lead out of the main area: inode, node, number in the node.
+    outside: Vec<(Nid, Nid, u32)>,
     /// The orphans that exist.
     orphans: Vec<Nid>,
     /// The zones of the device, if the volume is zoned and they are known.
@@ -168,6 +170,7 @@ fn run<D: BlockDevice>(
         inodes: HashMap::new(),
         todo: Vec::new(),
         fixes: Vec::new(),
+        outside: Vec::new(),
         orphans: Vec::new(),
         zones: None,
         worn: BTreeSet::new(),

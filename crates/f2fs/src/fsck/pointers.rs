@@ -145,6 +145,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         if !self.volume.superblock.in_main(address) {
             self.found(Finding::DataAddress { ino: file.ino, block, address });
+            self.outside.push((file.ino, owner.nid, owner.index));
             return Ok(false);
         }
         let (first, start, count) = file.extent;

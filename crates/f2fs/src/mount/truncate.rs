@@ -143,7 +143,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Frees a block that a pointer led to, if it is one. A pointer out of the main area leads to
-    /// none: as in the kernel the file can be removed all the same, and the damage with it.
+    /// none: the file can be removed all the same, and the damage with it.
     fn free_address(&mut self, ino: Nid, address: BlockAddr) -> Result<(), Error> {
         if address.is_hole() || address == BlockAddr::COMPRESSED {
             return Ok(());

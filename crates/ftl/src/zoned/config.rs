@@ -1,5 +1,7 @@
 //! The layout of a zoned drive: what its zones are made of, and what is left for the rest.
 
+use std::collections::BTreeSet;
+
 use dovetail_block::{BLOCK_SIZE, Lba, ZoneWindow, Zones};
 use dovetail_nand::{BlockId, CellMode, Geometry, NandConfig};
 use dovetail_time::SimSpan;
@@ -153,8 +155,10 @@ impl ZoneLayout {
         let (rows, inner) = self.page_mapped(drive, wanted.conventional)?;
         let units = geometry.units();
         let mut good = vec![geometry.blocks_per_plane - rows; units as usize];
-        let bad = drive.nand.factory_bad.iter().filter(|block| block.0 >= rows * units);
-        bad.for_each(|block| good[(block.0 % units) as usize] -= 1);
+        let bad: BTreeSet<_> = drive.nand.factory_bad.iter().collect();
+        for block in bad.into_iter().filter(|block| block.0 >= rows * units) {
+            good[(block.0 % units) as usize] -= 1;
+        }
         let fewest = good.into_iter().min().unwrap_or_default();
         // the spare blocks take the place of bad ones, as far as they go
         let left = (geometry.blocks_per_plane - rows).saturating_sub(wanted.spare).min(fewest);

@@ -1,6 +1,6 @@
 //! A job file as a workload.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use dovetail_block::Lifetime;
 use dovetail_time::{Rng, SimTime};
@@ -200,15 +200,21 @@ impl FioWorkload {
     }
 }
 
+/// The names of sections. Where one stands again a number follows that makes it another.
 fn distinct_names(jobs: &[Job]) -> Vec<String> {
+    let mut taken: HashSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
     let mut counts: HashMap<&str, u32> = HashMap::new();
-    jobs.iter()
-        .map(|job| {
-            let count = counts.entry(&job.name).or_default();
-            *count += 1;
-            if *count == 1 { job.name.clone() } else { format!("{} ({count})", job.name) }
-        })
-        .collect()
+    let mut distinct = |job: &'_ Job, count: &mut u32| loop {
+        *count += 1;
+        if *count == 1 {
+            return job.name.clone();
+        }
+        let name = format!("{} ({count})", job.name);
+        if taken.insert(name.clone()) {
+            return name;
+        }
+    };
+    jobs.iter().map(|job| distinct(job, counts.entry(&job.name).or_default())).collect()
 }
 
 impl Workload for FioWorkload {

@@ -200,3 +200,19 @@ fn what_was_not_committed_may_be_damaged() {
         assert_eq!(content_of(&mut io, 9), 1);
     }
 }
+
+/// Behind the log lies a transaction of an earlier journal with the number that would come next: its
+/// checksums are wrong, and its time is before that of the last commit.
+#[test]
+fn a_transaction_of_an_earlier_journal_is_no_damage() {
+    let mut io = damaged_log(WIDE_V3, 4, 700);
+    let superblock = Journal::read_superblock(&mut io, &map(32)).unwrap();
+    let place = map(32).physical(3).unwrap();
+    let mut commit = *bytes(&io.read(place).unwrap());
+    let at = Timestamp { seconds: 1_700_000_000, nanoseconds: 0 };
+    CommitBlock { sequence: Tid(1), at }.write(&mut commit, WIDE_V3, superblock.seed());
+    io.write(Channel::Home, place, Content::Bytes(Arc::new(commit))).unwrap();
+    let (again, found) = Journal::open(&mut io, map(32), VOLUME, UseOfLog::Replay).unwrap();
+    assert_eq!((found.transactions, found.stop), (1, Stop::Stale));
+    assert!(Tid(3).is_before(again.next_tid()), "what lies there must not go on behind new ones");
+}

@@ -170,7 +170,6 @@ pub(super) fn salvage_segments<D: BlockDevice>(
     let findings = checker.report.findings.clone();
     let mut repair = Repair::new(checker);
     for pointer in mended {
-        repair.keep_node(pointer.ino)?;
         repair.keep_node(pointer.nid)?;
     }
     repair.edit_nodes(&findings)?;

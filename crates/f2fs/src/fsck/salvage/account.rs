@@ -216,8 +216,7 @@ impl fmt::Display for Saved {
 
 impl<D: BlockDevice> Checker<'_, D> {
     /// The account of what the findings of this check will lead to, and of what was mended before
-    /// it. What has no name has its path
-    /// in `/lost+found` by `named`.
+    /// it. What has no name has its path in `/lost+found` by `named`.
     pub(super) fn account(
         &self,
         found: u64,
@@ -241,7 +240,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             }
             _ => None,
         };
-        let mended = mended.iter().map(|&Mended { ino, nid, index, to }| {
+        let mended = mended.iter().map(|&Mended { ino, nid, index, to, .. }| {
             let path = self.path_of(ino, named);
             match to {
                 BlockAddr::NULL => Saved::BlockLost { path, nid, index },

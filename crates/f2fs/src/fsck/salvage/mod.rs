@@ -1,10 +1,10 @@
 //! Salvage of a damaged volume: what a repair without guessing leaves alone.
 //!
 //! First the NAT is put right in memory ([`Volume::find_nodes`]), and pointers that lead to nothing
-//! of the volume (`pointers.rs`). Then the volume is checked, and one checkpoint more is written as by [`super::repair()`], with pointers to lost nodes cut off,
-//! names of lost inodes removed, and nodes of lost inodes given up. Last the volume is mounted, and
-//! inodes without a name get one in `/lost+found`. One that fails does not keep the others from
-//! theirs.
+//! of the volume (`pointers.rs`). Then the volume is checked, and one checkpoint more is written as
+//! by [`super::repair()`], with pointers to lost nodes cut off, names of lost inodes removed, and
+//! nodes of lost inodes given up. Last the volume is mounted, and inodes without a name get one in
+//! `/lost+found`. One that fails does not keep the others from theirs.
 //!
 //! Until the new checkpoint is complete the old one stands. Between it and the end the volume has
 //! inodes without a name, as before; another salvage goes on from there.

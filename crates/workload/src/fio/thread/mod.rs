@@ -41,7 +41,8 @@ pub(super) struct Thread {
     stage: Stage,
     /// Calls that are decided, in their order.
     pending: VecDeque<Call>,
-    /// Reads, writes and trims under way; a write with a sync of its own until that has ended.
+    /// Reads, writes, trims and queued syncs under way; a write with a sync of its own until that
+    /// has ended.
     in_flight: u64,
     /// It had as many under way as it may, and waits until few enough are left.
     draining: bool,
@@ -49,7 +50,7 @@ pub(super) struct Thread {
     blocked: bool,
     /// Syncs of writes that have ended, with `sync` and more than one call at a time.
     syncs: VecDeque<Call>,
-    /// Those that are under way, and those of `fsync`: each takes the place of a call.
+    /// Those that are under way, and queued ones of `fsync`: each takes the place of a call.
     syncing: u32,
     /// Pending syncs of files that are closed: nothing goes beside them.
     closing_syncs: u32,
@@ -207,7 +208,6 @@ impl Thread {
                 let data_only = self.settings.sync == SyncWrites::Data;
                 self.syncs.push_back(Call::Sync { file, data_only });
             }
-            // one that closes a file is not told apart from these: it is taken for the last to end
             Call::Sync { .. } if self.syncing > 0 => {
                 self.syncing -= 1;
                 self.in_flight = self.in_flight.saturating_sub(1);
@@ -229,13 +229,14 @@ impl Thread {
         let call = *self.pending.front()?;
         let is_data = Direction::of(&call).is_some();
         let is_sync = matches!(call, Call::Sync { .. });
-        let beside = if is_data || is_sync { self.settings.depth() } else { 1 };
+        let closes = is_sync && self.closing_syncs > 0;
+        let beside = if is_data || is_sync && !closes { self.settings.depth() } else { 1 };
         if self.in_flight >= beside {
             return Some(Step::Wait);
         }
-        let is_queued = is_sync && beside > 1 && self.closing_syncs == 0;
+        let is_queued = is_sync && beside > 1;
         if is_sync {
-            self.synced_to_close = self.closing_syncs > 0;
+            self.synced_to_close = closes;
             self.closing_syncs = self.closing_syncs.saturating_sub(1);
         }
         if is_data || is_queued {
