@@ -110,7 +110,7 @@ fn debugfs(image: &TempImage, request: &str) {
 /// Each is damaged through debugfs, and must be found as this kind.
 #[test]
 fn what_debugfs_damages_is_found() {
-    let cases: [(&str, &str); 25] = [
+    let cases: [(&str, &str); 27] = [
         ("set_inode_field size-1024 links_count 2", "Links"),
         ("set_inode_field size-1024 mode 0", "Mode"),
         ("set_inode_field size-1024 dtime 1700000000", "DeletionTime"),
@@ -118,6 +118,8 @@ fn what_debugfs_damages_is_found() {
         ("set_inode_field size-12288 size 100", "Size"),
         ("set_inode_field many size 1024", "Size"),
         ("set_inode_field size-1024 flags 0x1000", "Flags"),
+        ("set_inode_field size-1024 faddr 7", "Vacant"),
+        ("set_inode_field many size 0x100000400", "Vacant"),
         ("freeb 3000 200", "BlocksFree"),
         ("setb 60000 5", "BlocksLeaked"),
         ("freei size-1024", "InodesFree"),

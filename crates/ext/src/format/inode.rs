@@ -375,6 +375,17 @@ impl Inode {
     }
 }
 
+/// Fields of an inode in use that must be 0, by the kernel's names: the address of a fragment, and
+/// the upper half of the size of a directory, where that has none.
+pub fn vacant_fields(bytes: &[u8], superblock: &Superblock) -> Vec<(&'static str, u32)> {
+    let Ok((raw, _)) = RawInode::read_from_prefix(bytes) else { return Vec::new() };
+    let mode = raw.i_mode.get();
+    let is_narrow =
+        FileType::of_mode(mode) == FileType::DIRECTORY && !has_wide_size(mode, superblock);
+    let high = is_narrow.then_some(("i_size_high", raw.i_size_high.get()));
+    [("i_obso_faddr", raw.i_obso_faddr.get())].into_iter().chain(high).collect()
+}
+
 /// Sizes of regular files have 64 bits, those of directories only with the feature large_dir.
 fn has_wide_size(mode: u16, superblock: &Superblock) -> bool {
     match FileType::of_mode(mode) {

@@ -48,7 +48,7 @@ pub use htree::{
 };
 pub(crate) use ids::PHYSICAL_BIT;
 pub use ids::{BlockAddr, GroupNo, Ino};
-pub use inode::{BLOCK_AREA, Inode, InodeFlags, inode_checksums, seal_inode};
+pub use inode::{BLOCK_AREA, Inode, InodeFlags, inode_checksums, seal_inode, vacant_fields};
 pub use orphan_file::{ORPHAN_MAGIC, orphan_block_checksums, parse_orphan_block};
 pub use pointers::{
     DIRECT_POINTERS, PointerWay, blocks_below, blocks_reached, pointer, set_pointer,

@@ -40,6 +40,8 @@ findings! {
     DeletionTime: Error, { ino: Ino, found: u32 } => "inode {ino} is in use and was deleted at {found}";
     /// An inode that is not in use does not say when it was deleted.
     NoDeletionTime: Error, { ino: Ino } => "inode {ino} has no links, a mode, and no time of deletion";
+    /// A field holds something where nothing is kept.
+    Vacant: Error, { ino: Ino, field: &'static str, found: u32 } => "inode {ino}: {field} is {found}, and nothing is kept there";
     /// A flag that does not fit the file or the volume's features.
     Flags: Error, { ino: Ino, what: &'static str } => "inode {ino} has the flag {what}, which cannot be";
     /// The size does not fit the blocks.

@@ -6,7 +6,8 @@ use super::{Checker, Finding, Used};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BlockAddr, Compat, FileType, Group, GroupFlags, GroupNo, Incompat, Ino, Inode, InodeFlags,
-    parse_inline_xattrs, parse_xattr_block, xattr_block_checksums, xattr_block_header,
+    parse_inline_xattrs, parse_xattr_block, vacant_fields, xattr_block_checksums,
+    xattr_block_header,
 };
 
 impl<D: BlockDevice> Checker<D> {
@@ -87,6 +88,13 @@ impl<D: BlockDevice> Checker<D> {
         if inode.file_type() == FileType::UNKNOWN {
             self.found(Finding::Mode { ino, found: inode.mode });
             return Ok(());
+        }
+        if !reserved {
+            for (field, found) in vacant_fields(bytes, &superblock) {
+                if found != 0 {
+                    self.found(Finding::Vacant { ino, field, found });
+                }
+            }
         }
         self.check_flags(&inode);
         self.check_content(&inode)
