@@ -152,6 +152,36 @@ fn what_debugfs_damages_is_found() {
     }
 }
 
+/// Of entries in a block, and of those in an inode that have one.
+#[test]
+fn hashes_of_attributes_are_compared() {
+    let image = TempImage::mke2fs(16 << 20, &["-t", "ext3", "-b", "1024", "-I", "256"]);
+    debugfs(&image, "mkdir small");
+    debugfs(&image, "mkdir large");
+    debugfs(&image, "ea_set small user.name value");
+    debugfs(&image, &format!("ea_set large user.name {}", "x".repeat(300)));
+    let whole = image.load();
+    assert!(report(&whole).is_clean(), "{:?}", report(&whole).findings);
+    let mut volume = Volume::open(whole.clone()).unwrap();
+    let root = volume.root().unwrap();
+    let large = volume.lookup(&root, b"large").unwrap().unwrap();
+    let at = volume.inode(large.ino).unwrap().xattr_block.0 * 1024 + 32 + 12;
+    let slot = (whole.used()).flat_map(|(lba, _)| (0..16).map(move |slot| (lba, slot * 256))).find(
+        |&(lba, slot)| {
+            whole.bytes(lba).is_some_and(|b| b[slot + 160..][..4] == 0xEA02_0000_u32.to_le_bytes())
+        },
+    );
+    let (lba, slot) = slot.unwrap();
+    for (lba, byte) in [(Lba(at / 4096), (at % 4096) as usize), (lba, slot + 160 + 4 + 12)] {
+        let mut damaged = whole.clone();
+        damaged.bytes_mut(lba).unwrap()[byte] ^= 4;
+        let found = report(&damaged);
+        let (theirs, text) = e2fsck_finds(&damaged).unwrap();
+        let ours = found.findings.iter().any(|finding| finding.to_string().contains("e_hash"));
+        assert!(ours && theirs, "{:?}\n{text}", found.findings);
+    }
+}
+
 /// One bit is changed, anywhere in what is used: what e2fsck finds is found.
 #[test]
 fn random_damage_is_judged_as_by_e2fsck() {

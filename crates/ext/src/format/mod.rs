@@ -58,9 +58,10 @@ pub use superblock::{
     State, Superblock, superblock_checksums,
 };
 pub use xattr::{
-    NoRoom, XATTR_MAGIC, Xattr, XattrBlockHeader, XattrIndex, encode_inline_xattrs,
-    encode_xattr_block, parse_inline_xattrs, parse_xattr_block, seal_xattr_block,
-    set_xattr_refcount, xattr_block_checksums, xattr_block_header,
+    NoRoom, XATTR_MAGIC, Xattr, XattrBlockHeader, XattrIndex, check_block_hashes,
+    check_inline_hashes, encode_inline_xattrs, encode_xattr_block, parse_inline_xattrs,
+    parse_xattr_block, seal_xattr_block, set_xattr_refcount, xattr_block_checksums,
+    xattr_block_header,
 };
 
 /// The little-endian u32 at `offset`; 0 beyond the end.

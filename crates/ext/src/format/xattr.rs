@@ -56,8 +56,17 @@ pub struct NoRoom;
 /// The hash of name and value, which stands in entries of blocks: the name by characters, then the
 /// value by words, the last filled with zeros.
 fn xattr_hash(xattr: &Xattr) -> u32 {
-    let name = xattr.name.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
-    let words = xattr.value.chunks(4).map(|chunk| {
+    hash_of(&xattr.name, &xattr.value, u32::from)
+}
+
+/// The same by the characters of machines on which they have a sign: Linux before 6.2.
+fn signed_hash(name: &[u8], value: &[u8]) -> u32 {
+    hash_of(name, value, |byte| i32::from(byte as i8) as u32)
+}
+
+fn hash_of(name: &[u8], value: &[u8], character: impl Fn(u8) -> u32) -> u32 {
+    let name = name.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ character(byte));
+    let words = value.chunks(4).map(|chunk| {
         let mut word = [0; 4];
         word[..chunk.len()].copy_from_slice(chunk);
         u32::from_le_bytes(word)
@@ -104,7 +113,46 @@ pub fn parse_xattr_block(block: &[u8], at: BlockAddr) -> Result<Vec<Xattr>, Corr
     Area { bytes: block, first: BLOCK_HEADER, base: 0, place }.parse()
 }
 
+/// Checks the hashes of the entries in the area behind the fields of inode `ino`, where there are
+/// any.
+///
+/// # Errors
+/// [`Corrupt::Mismatch`].
+pub fn check_inline_hashes(area: &[u8], ino: Ino) -> Result<(), Corrupt> {
+    if area.first_chunk().is_none_or(|magic| u32::from_le_bytes(*magic) != XATTR_MAGIC) {
+        return Ok(());
+    }
+    let (first, base) = (INLINE_HEADER, INLINE_HEADER);
+    Area { bytes: area, first, base, place: Place::Xattrs(ino) }.check_hashes(true)
+}
+
+/// Checks the hashes of the entries in block `at`.
+///
+/// # Errors
+/// [`Corrupt::Mismatch`].
+pub fn check_block_hashes(block: &[u8], at: BlockAddr) -> Result<(), Corrupt> {
+    let place = Place::XattrBlock(at);
+    Area { bytes: block, first: BLOCK_HEADER, base: 0, place }.check_hashes(false)
+}
+
 impl Area<'_> {
+    /// Up to the first entry that does not fit; one may have the hash 0 for none.
+    fn check_hashes(&self, may_be_none: bool) -> Result<(), Corrupt> {
+        let mut at = self.first;
+        while self.bytes.len() >= at + 4 && super::u32_at(self.bytes, at) != 0 {
+            let Some(entry) = self.entry(at) else { break };
+            let Some(value) = self.value(&entry) else { break };
+            let right = hash_of(entry.name, value, u32::from);
+            let is_right = [right, signed_hash(entry.name, value)].contains(&entry.hash)
+                || may_be_none && entry.hash == 0;
+            if !is_right {
+                return Corrupt::check_equal(self.place, "e_hash", entry.hash, right);
+            }
+            at += entry_len(entry.name);
+        }
+        Ok(())
+    }
+
     fn parse(&self) -> Result<Vec<Xattr>, Corrupt> {
         let mut list = Vec::new();
         let mut at = self.first;
@@ -130,6 +178,7 @@ impl Area<'_> {
             value_offset: u16::from_le_bytes([offset_low, offset_high]).into(),
             value_inum: super::u32_at(bytes, 4),
             value_size: super::u32_at(bytes, 8) as usize,
+            hash: super::u32_at(bytes, 12),
         })
     }
 
@@ -148,6 +197,7 @@ struct RawEntry<'a> {
     value_offset: usize,
     value_inum: u32,
     value_size: usize,
+    hash: u32,
 }
 
 /// The area behind the fields of an inode, `room` bytes, with these attributes in this order; zeros

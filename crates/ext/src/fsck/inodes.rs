@@ -6,8 +6,8 @@ use super::{Checker, Finding, Used};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BlockAddr, Compat, FileType, Group, GroupFlags, GroupNo, Incompat, Ino, Inode, InodeFlags,
-    parse_inline_xattrs, parse_xattr_block, vacant_fields, xattr_block_checksums,
-    xattr_block_header,
+    check_block_hashes, check_inline_hashes, parse_inline_xattrs, parse_xattr_block, vacant_fields,
+    xattr_block_checksums, xattr_block_header,
 };
 
 impl<D: BlockDevice> Checker<D> {
@@ -151,6 +151,7 @@ impl<D: BlockDevice> Checker<D> {
     /// Attributes in the inode and in a block; says how many blocks there are.
     fn check_xattrs(&mut self, inode: &Inode) -> Result<u64, Error> {
         self.decoded(parse_inline_xattrs(&inode.xattr_area, inode.ino));
+        self.decoded(check_inline_hashes(&inode.xattr_area, inode.ino));
         let at = inode.xattr_block;
         if !at.is_some() {
             return Ok(0);
@@ -171,6 +172,7 @@ impl<D: BlockDevice> Checker<D> {
             self.decoded(Corrupt::check_checksum(Place::XattrBlock(at), found, computed));
         }
         self.decoded(parse_xattr_block(&block, at));
+        self.decoded(check_block_hashes(&block, at));
         Ok(1)
     }
 }
