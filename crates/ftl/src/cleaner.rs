@@ -26,6 +26,9 @@ const AHEAD: u32 = 24;
 pub(crate) enum Choice {
     /// As the victim policy says, if that line has so much garbage that it is worth its while.
     Worthwhile,
+    /// The same in idle time: with some garbage at least. Moving a line without any frees nothing,
+    /// and would go on for ever.
+    Idle,
     /// As the victim policy says.
     Policy,
     /// The line of the SLC cache that was filled first.
@@ -198,7 +201,12 @@ impl Cleaner {
         let situation = Situation { lines, now, choices: self.rules.choices, rng: &mut self.rng };
         let line = (self.rules.policy.choose)(situation)?;
         let garbage = lines.pages_per_line().saturating_sub(lines.kept(line));
-        (choice != Choice::Worthwhile || garbage >= self.rules.least_garbage.max(1)).then_some(line)
+        let least = match choice {
+            Choice::Worthwhile => self.rules.least_garbage,
+            Choice::Idle => self.rules.least_garbage.max(1),
+            _ => 0,
+        };
+        (garbage >= least).then_some(line)
     }
 
     fn is_below_reserve(&self, lines: &Lines) -> bool {

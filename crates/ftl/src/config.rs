@@ -63,8 +63,8 @@ pub struct DriveConfig {
     pub foreground_lines: u32,
     /// Below this many free lines, cleaning goes along with writes and uses idle time.
     pub background_lines: u32,
-    /// Garbage of a line, in pages, below which it is only cleaned when writes wait for it. 0 is as
-    /// 1: moving a line without garbage frees nothing.
+    /// Garbage of a line, in pages, below which it is only cleaned when writes wait for it; in idle
+    /// time at least 1.
     pub least_garbage: u32,
     /// A gap between commands longer than this counts as idle.
     pub idle_after: SimSpan,

@@ -60,7 +60,7 @@ impl Drive {
 
     /// Advances by what one host page is worth.
     fn clean_along(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if !self.has_run_if_needed() {
+        if !self.has_run_if_needed(Choice::Worthwhile) {
             return Ok(());
         }
         self.cleaner.earn();
@@ -82,7 +82,7 @@ impl Drive {
         let mut now = from;
         loop {
             self.erase_what_is_ready(now)?;
-            if !self.has_run_if_needed() {
+            if !self.has_run_if_needed(Choice::Idle) {
                 return self.erase_what_is_ready(until);
             }
             now = now.max(self.medium.nand().idle_from());
@@ -103,9 +103,9 @@ impl Drive {
     }
 
     /// Tells whether a line is being cleaned, now that one was chosen if lines are needed.
-    fn has_run_if_needed(&mut self) -> bool {
+    fn has_run_if_needed(&mut self, choice: Choice) -> bool {
         self.cleaner.is_running()
-            || (!self.cleaner.has_enough(self.medium.lines()) && self.has_run(Choice::Worthwhile))
+            || (!self.cleaner.has_enough(self.medium.lines()) && self.has_run(choice))
             || (self.is_fold_due() && self.has_run(Choice::Fold))
     }
 
