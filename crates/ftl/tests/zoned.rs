@@ -228,8 +228,8 @@ fn a_zone_without_blocks_in_reserve_can_only_be_read() {
     }
 }
 
-/// What the zones keep free is not the page-mapped part's to keep: a stream that overwrites all of
-/// it leaves lines without a page to move.
+/// The page-mapped part keeps its own share of lines free, not the zones': a stream that overwrites
+/// all of it leaves lines without a page to move.
 #[test]
 fn conventional_blocks_in_a_row_are_never_moved() {
     let mut config = small();

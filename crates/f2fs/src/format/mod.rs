@@ -71,6 +71,7 @@ pub use node::{
 pub use node_path::is_indirect;
 pub(crate) use node_path::{NodePath, first_block, steps_inside};
 pub use orphan::{ORPHANS_IN_BLOCK, OrphanCounts, orphan_blocks, orphan_counts, parse_orphans};
+pub(crate) use sit::FIRST_NODE_LOG;
 pub use sit::{
     SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry,
 };

@@ -32,6 +32,9 @@ struct RawSitBlock {
 
 prove_layout!(RawSitBlock, 4096, { 0 => entries });
 
+/// The first of the node logs.
+pub(crate) const FIRST_NODE_LOG: u8 = 3;
+
 /// Entry of the SIT: the use of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitEntry {

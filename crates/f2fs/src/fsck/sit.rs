@@ -4,10 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BLOCKS_IN_SEGMENT, SegNo, msb_first};
-
-/// The first of the node logs.
-const FIRST_NODE_LOG: u8 = 3;
+use crate::format::{BLOCKS_IN_SEGMENT, FIRST_NODE_LOG, SegNo, msb_first};
 
 impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_sit(&mut self) -> Result<(), Error> {

@@ -9,13 +9,10 @@ use super::map::direct_of;
 use super::open::pack_start;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, Nid, SegNo, SitEntry, Summary,
-    compact_block_count, first_block, parse_compact, sit_block_address, sit_entry, ssa_address,
-    summaries,
+    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, FIRST_NODE_LOG, Footer, Nid, SegNo, SitEntry,
+    Summary, compact_block_count, first_block, parse_compact, sit_block_address, sit_entry,
+    ssa_address, summaries,
 };
-
-/// The first of the node logs.
-const FIRST_NODE_LOG: usize = 3;
 
 /// Owner of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +75,10 @@ impl<D: BlockDevice> Volume<D> {
     pub fn summaries(&mut self, segno: SegNo) -> Result<Box<[Summary; 512]>, Error> {
         self.check_segment(segno)?;
         match self.checkpoint.logs.iter().position(|log| log.segment == segno) {
-            Some(log) if log < FIRST_NODE_LOG => self.data_log_summaries(log),
+            Some(log) if log < usize::from(FIRST_NODE_LOG) => self.data_log_summaries(log),
             Some(log) if self.checkpoint.has_node_summaries() => {
                 let first = self.checkpoint.total_blocks.saturating_sub(4);
-                Ok(summaries(&*self.pack_block(first + (log - FIRST_NODE_LOG) as u32)?))
+                Ok(summaries(&*self.pack_block(first + log as u32 - u32::from(FIRST_NODE_LOG))?))
             }
             Some(_) => self.footers(segno),
             None => Ok(summaries(&*self.blocks.metadata(ssa_address(&self.superblock, segno))?)),

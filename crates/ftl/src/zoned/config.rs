@@ -156,7 +156,8 @@ impl ZoneLayout {
         let units = geometry.units();
         let mut good = vec![geometry.blocks_per_plane - rows; units as usize];
         let bad: BTreeSet<_> = drive.nand.factory_bad.iter().collect();
-        for block in bad.into_iter().filter(|block| block.0 >= rows * units) {
+        let in_zones = rows * units..geometry.blocks();
+        for block in bad.into_iter().filter(|block| in_zones.contains(&block.0)) {
             good[(block.0 % units) as usize] -= 1;
         }
         let fewest = good.into_iter().min().unwrap_or_default();

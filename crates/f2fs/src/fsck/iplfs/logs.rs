@@ -5,12 +5,11 @@ use std::ops::Range;
 use dovetail_block::{AREA_BLOCKS, BlockDevice};
 
 use crate::error::Error;
-use crate::format::{BlockAddr, IPLFS_JOURNAL_ENTRIES, Nid, area_start, iplfs_journal_count};
+use crate::format::{
+    BlockAddr, FIRST_NODE_LOG, IPLFS_JOURNAL_ENTRIES, Nid, area_start, iplfs_journal_count,
+};
 use crate::fsck::{Area, Checker, Finding};
 use crate::volume::open::pack_start;
-
-/// The first of the node logs.
-const FIRST_NODE_LOG: usize = 3;
 
 impl<D: BlockDevice> Checker<'_, D> {
     /// The NAT's journal; that the positions lie in their areas was checked when the pack was read.
@@ -38,7 +37,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             self.found(Finding::LogBeyond { address, nid, log });
             return false;
         }
-        if node != (index >= FIRST_NODE_LOG) {
+        if node != (index >= usize::from(FIRST_NODE_LOG)) {
             let what = if node { "a node" } else { "data" };
             self.found(Finding::LogClass { address, nid, log, what });
         }

@@ -7,13 +7,10 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::{Repair, RepairError};
 use crate::format::{
-    Bitmaps, BlockAddr, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry, flip_msb_first,
-    nat_block_address, nat_block_other, set_nat_entry, set_sit_entry, sit_block_address,
-    sit_block_other, ssa_address,
+    Bitmaps, BlockAddr, FIRST_NODE_LOG, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry,
+    flip_msb_first, nat_block_address, nat_block_other, set_nat_entry, set_sit_entry,
+    sit_block_address, sit_block_other, ssa_address,
 };
-
-/// The first of the node logs.
-const FIRST_NODE_LOG: u8 = 3;
 
 impl<D: BlockDevice> Repair<'_, D> {
     /// Writes what changed, and returns the version bitmaps that make it count.

@@ -7,13 +7,11 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use crate::error::Error;
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, Footer, InlineFlags, NIDS_IN_NODE, NatEntry, Nid, RawInode,
-    SegNo, XATTR_NODE_OFFSET, check_geometry, is_indirect, node_address,
+    BLOCKS_IN_SEGMENT, BlockAddr, FIRST_NODE_LOG, Footer, InlineFlags, NIDS_IN_NODE, NatEntry, Nid,
+    RawInode, SegNo, XATTR_NODE_OFFSET, check_geometry, is_indirect, node_address,
 };
 use crate::volume::Volume;
 
-/// The first of the node logs.
-const FIRST_NODE_LOG: u8 = 3;
 /// The last of the logs.
 const LAST_LOG: u8 = 5;
 /// The first nid that a node may have.

@@ -12,11 +12,10 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid, msb_first, seal_inode, set_pointer};
+use crate::format::{
+    BLOCKS_IN_SEGMENT, BlockAddr, FIRST_NODE_LOG, Nid, msb_first, seal_inode, set_pointer,
+};
 use crate::volume::Volume;
-
-/// The first of the node logs.
-const FIRST_NODE_LOG: u8 = 3;
 
 /// A pointer that was changed in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +24,7 @@ pub(in crate::fsck) struct Mended {
     /// The node that it lies in, and its number there.
     pub(in crate::fsck) nid: Nid,
     pub(super) index: u32,
-    /// Where it leads now; 0 is a hole.
+    /// The block that it leads to now; 0 is a hole.
     pub(super) to: BlockAddr,
     /// The inode has a right checksum, which is to stay one.
     is_sealed: bool,
